@@ -1,9 +1,9 @@
-"""What plugin authors import.
+"""The contract with plugin authors.
 
-`vocabulary` has the words, `hooks` the markers and the contracts, `per_node` the simple form, `errors` what to raise,
-`testing` the conformance kit. `codecs` reads and writes what crosses between the parts; `sides` are the façades of the
-hosts, over `registry` and `rules`; `host` runs node plugins in a child process.
-Imports nothing else of partage. What brings pluggy is imported when it is asked for: a command needs the errors alone.
+`vocabulary` has the types, `hooks` the markers and the hooks' contracts, `per_node` a simple base class, `errors` the
+exceptions to raise, `testing` the conformance kit. `codecs` encodes and decodes what the components exchange; `sides`
+are the hosts' typed interfaces to plugins, over `registry` and `rules`; `host` runs node plugins in a child process.
+Imports nothing else of partage. pluggy is imported only when `hookimpl` is accessed: a command needs only the errors.
 """
 
 from typing import TYPE_CHECKING, Any

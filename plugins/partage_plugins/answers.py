@@ -1,4 +1,4 @@
-"""Answers about many nodes at once, in arrays: position i speaks of `slots[i]`. The scheduler's side alone."""
+"""Results for many nodes at once, as arrays: position i refers to `slots[i]`. Scheduler side only."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Reals: TypeAlias = NDArray[np.float64]
 
 
 class Fits(NamedTuple):
-    """One plugin's verdict on many nodes."""
+    """One plugin's filter result for many nodes."""
 
     fits: Flags
     codes: Codes | Callable[[], Codes]
-    """Where a node does not fit: which of the reasons. Elsewhere without meaning. Or who says it: most decisions never
-    ask, and those that do ask at once."""
+    """For each node that does not fit, an index into `reasons`; undefined elsewhere. Or a function that returns the
+    codes: most decisions never need them, and the others call it at once."""
     reasons: tuple[str | Reason, ...]
-    """Few and stable. A text is in words for the user, `not enough memory on any card`, and any change may take it
-    away; a `Reason` says itself whether it lasts."""
+    """Few and stable. A text is shown to the user as it is, such as `not enough memory on any card`, and any change may
+    remove it; a `Reason` states itself whether it lasts."""

@@ -1,8 +1,8 @@
-"""Answers that are remembered within a number of bytes, whatever was asked and however large the answers are.
+"""A least-recently-used cache that is bounded in bytes, regardless of the number of keys and the size of the values.
 
-Questions are made by users, so neither their number nor a bound on their number says how much memory they take. Who
-puts an answer in says how many bytes it holds; what was not asked for longest goes first. An answer that is larger than
-all that may be kept is not kept. `structure_bytes` is for answers that were read from a text.
+Users determine the keys, so a bound on their number would not bound the memory. The caller states the size of each
+value in bytes; the least recently used values are evicted first. A value larger than the whole cache is not stored.
+`structure_bytes` estimates the size of values that were decoded from a text.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from typing import Final, Generic, TypeVar
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 ENTRY_BYTES: Final = 512
-"""What an entry takes beside its answer: its place, its key, and the objects around them."""
+"""Size of an entry without its value: its slot, its key, and the objects around them."""
 _A_CHARACTER: Final = 16
-"""Bytes of memory for a byte of text, where all of the text is short words in small objects."""
+"""Bytes of memory for each byte of text, if all of the text is short words in small objects."""
 
 
 def structure_bytes(text_bytes: int) -> int:
-    """How much memory something takes at most that was read from so long a text."""
+    """Upper bound for the memory of a value that was decoded from a text of this length."""
     return _A_CHARACTER * text_bytes
 
 
 class Cache(Generic[K, V]):
-    """Of one sort of answers."""
+    """A cache for one type of values."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
         self._answers: OrderedDict[K, tuple[V, int]] = OrderedDict()
         self.bytes = 0
-        """What is kept now, by the account of those who put it in."""
+        """The total size of the entries, according to the sizes that callers stated."""
 
     def __len__(self) -> int:
         return len(self._answers)
 
     def get(self, key: K) -> V | None:
-        """The answer, which is now the one that was asked for last."""
+        """The value, which becomes the most recently used one."""
         found = self._answers.get(key)
         if found is None:
             return None
@@ -45,7 +45,7 @@ class Cache(Generic[K, V]):
         return found[0]
 
     def put(self, key: K, answer: V, size_bytes: int) -> list[V]:
-        """Keeps an answer of that size; what had to go for it."""
+        """Stores a value of that size and returns the values that were evicted for it."""
         self.pop(key)
         size_bytes += ENTRY_BYTES
         if size_bytes > self._most_bytes:
@@ -58,7 +58,7 @@ class Cache(Generic[K, V]):
         return gone
 
     def pop(self, key: K) -> V | None:
-        """Forgets an answer; what it was."""
+        """Removes a value and returns it."""
         found = self._answers.pop(key, None)
         if found is None:
             return None
@@ -66,16 +66,16 @@ class Cache(Generic[K, V]):
         return found[0]
 
     def clear(self) -> None:
-        """Forgets all answers and what they took."""
+        """Removes all values."""
         self._answers.clear()
         self.bytes = 0
 
     def items(self) -> Iterator[tuple[K, V]]:
-        """All, those first that were not asked for longest."""
+        """All entries, the least recently used first."""
         return ((key, answer) for key, (answer, _) in self._answers.items())
 
     def values(self) -> Iterator[V]:
-        """The answers without their questions, the oldest first."""
+        """The values without their keys, the least recently used first."""
         return (answer for answer, _ in self._answers.values())
 
     def _oldest(self) -> V:

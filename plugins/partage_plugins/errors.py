@@ -1,21 +1,21 @@
-"""Everything that partage expects to go wrong at its borders, as one tree.
+"""All errors that partage expects from its inputs, its users and its plugins, as one tree.
 
     PartageError
-    ├── DecodeError         outside data is not what its contract says: which path, which value, what is allowed
+    ├── DecodeError         external data violates its contract: which path, which value, what is allowed
     ├── SignatureRefused    an allocation's signature is missing, made by an unknown key, or wrong
-    ├── Refused             the answer is no, in one sentence that the user can act on
-    │   └── DialectConflict     one pod asks for one kind in two dialects
-    └── PluginError         a plugin did what it may not; names the plugin and the hook
-        ├── PluginNotLoaded     it could not be imported, made or registered
+    ├── Refused             a request is refused, in one sentence that the user can act on
+    │   └── DialectConflict     one pod requests one kind in two dialects
+    └── PluginError         a plugin violated its contract; names the plugin and the hook
+        ├── PluginNotLoaded     it could not be imported, instantiated or registered
         ├── PluginFailed        it raised
-        ├── PluginNonsense      it returned what its hook may not return
-        ├── AdjustmentConflict  two plugins set one field differently
-        ├── PluginHung          it did not return in time and its process was ended
+        ├── PluginNonsense      it returned a value that its hook may not return
+        ├── AdjustmentConflict  two plugins set one field to different values
+        ├── PluginHung          it did not return in time and its process was killed
         ├── PluginCrashed       its process died
         └── PluginBroken        it failed again right after a reset: the process must not go on
 
-Bases say what a caller does about it: refuse the input, refuse the pod, distrust the plugin. Messages say what failed,
-on what, and what to do. Anything else that is raised is a defect of ours and keeps its traceback.
+The base class determines what a caller does: reject the input, refuse the pod, distrust the plugin. Messages state what
+failed, on what, and what to do. Any other exception is a bug in partage and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _LONGEST_ALLOWED = 240
 
 
 class PartageError(Exception):
-    """Base of everything that is expected to go wrong."""
+    """Base of all expected errors."""
 
 
 class DecodeError(PartageError):
-    """Outside data is not what its contract says."""
+    """External data violates its contract."""
 
     def __init__(self, what: str, *, path: str, value: str, allowed: str) -> None:
-        """`what` is being read (`allocation`), `path` is where in it, `allowed` is what should have stood there."""
+        """`what` is being decoded (`allocation`), `path` is the place in it, `allowed` describes its valid values."""
         self.what = what
         self.path = _shown(path, _LONGEST_PATH)
         self.value = _shown(value, _LONGEST_VALUE)
@@ -45,22 +45,22 @@ class DecodeError(PartageError):
 
 
 class SignatureRefused(PartageError):
-    """An allocation whose signature does not hold."""
+    """An allocation's signature is missing or invalid."""
 
 
 class Refused(PartageError):
-    """No, and why: one stable sentence for the user. Plugins raise it to refuse a pod or a container."""
+    """A refusal with its reason: one stable sentence for the user. Plugins raise it to refuse a pod or a container."""
 
 
 class DialectConflict(Refused):
-    """One pod asks for one kind in two dialects."""
+    """One pod requests one kind in two dialects."""
 
 
 class PluginError(PartageError):
-    """A plugin did what it may not."""
+    """A plugin violated its contract."""
 
     def __init__(self, plugin: str, hook: str, why: str, detail: str = "") -> None:
-        """`detail` may hold values of users and belongs into logs alone; `why` may be shown to everyone."""
+        """`detail` may contain users' values and belongs only in logs; `why` may be shown to everyone."""
         super().__init__(plugin, hook, why, detail)
         self.plugin, self.hook, self.why, self.detail = plugin, hook, why, detail
 
@@ -69,35 +69,35 @@ class PluginError(PartageError):
 
 
 class PluginNotLoaded(PluginError):
-    """It could not be imported, made or registered; `hook` is the step that failed."""
+    """It could not be imported, instantiated or registered; `hook` is the step that failed."""
 
 
 class PluginFailed(PluginError):
-    """It raised; the exception is this one's cause."""
+    """It raised; that exception is this one's cause."""
 
 
 class PluginNonsense(PluginError):
-    """It returned what its hook may not return."""
+    """It returned a value that its hook may not return."""
 
 
 class AdjustmentConflict(PluginError):
-    """Two plugins set one field of a container differently; `plugin` names both."""
+    """Two plugins set one field of a container to different values; `plugin` names both."""
 
 
 class PluginHung(PluginError):
-    """It did not return in time, and its process was ended."""
+    """It did not return in time, and its process was killed."""
 
 
 class PluginCrashed(PluginError):
-    """The process that runs the plugin died in a call."""
+    """The process that runs the plugin died during a call."""
 
 
 class PluginBroken(PluginError):
-    """It failed again right after it was renewed: the process that holds it must not go on."""
+    """It failed again right after it was instantiated again: the process that holds it must not go on."""
 
 
 def _shown(text: str, longest: int) -> str:
-    """At most so long, and safe to print: outside text must not move a terminal's cursor or begin a new log line."""
+    """Shortens and escapes external text, which must not move a terminal's cursor or begin a new log line."""
     short = text[: longest + 1]
     if not short.isprintable():
         short = repr(short)[1:-1]

@@ -1,4 +1,4 @@
-"""The simple form of fits and scores, for authors who would rather think of one node than of arrays.
+"""A simple base class for fits and scores, with one call for each node instead of arrays.
 
 It costs a Python call for each node and decision: fine for hundreds of nodes, slow for thousands.
 """
@@ -17,20 +17,20 @@ from partage_plugins.vocabulary.reasons import Reason
 
 
 class PerNode(ABC):
-    """Base of a scheduler plugin that answers node by node."""
+    """Base of a scheduler plugin that handles one node at a time."""
 
     @abstractmethod
     def why_not(self, request: PodRequest, slot: Slot) -> str | Reason | None:
-        """None if the request fits on the node, else the reason, in stable words without numbers, or a typed one."""
+        """None if the request fits on the node, else the reason: a stable text without numbers, or a `Reason`."""
 
     def score(self, request: PodRequest, slot: Slot) -> float:
-        """How good the node is, higher is better; only asked where the request fits."""
+        """The node's score, higher is better; only called where the request fits."""
         del request, slot
         return 0.0
 
     @hookimpl
     def partage_fits(self, request: PodRequest, slots: Slots) -> Fits:
-        """Ask `why_not` for each node."""
+        """Call `why_not` for each node."""
         answers = [self.why_not(request, Slot(slot)) for slot in slots.tolist()]
         reasons = tuple(dict.fromkeys(answer for answer in answers if answer is not None))
         places = {reason: place for place, reason in enumerate(reasons)}
@@ -43,5 +43,5 @@ class PerNode(ABC):
 
     @hookimpl
     def partage_scores(self, request: PodRequest, slots: Slots) -> Scores:
-        """Ask `score` for each node."""
+        """Call `score` for each node."""
         return np.array([self.score(request, Slot(slot)) for slot in slots.tolist()], dtype=np.float32)

@@ -1,4 +1,4 @@
-"""What others wrote, made fit for a line of a log or a terminal: it moves no cursor and begins no line. Pure."""
+"""Makes external text safe for a line of a log or terminal: it moves no cursor and begins no line. Pure."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ def printable(text: str, instead: str = "?") -> str:
 
 
 def one_line(text: str, longest: int) -> str:
-    """At most so long, with an ellipsis where that cuts something off."""
+    """Shortens the text to `longest` characters, with an ellipsis if anything is cut off."""
     line = printable(text[: longest + 1], " ")
     return line if len(line) <= longest else line[: longest - 1] + "…"

@@ -1,7 +1,7 @@
-"""Amounts in the notations of other systems, exactly: whole numbers, and decimals of which thousandths are used.
+"""Exact amounts in the notations of other systems: whole numbers, and decimals with thousandths.
 
-Kubernetes' quantities (`500m`, `8Gi`) are read by `partage_plugins.codecs`; these systems don't know them. Floats are
-never made: the thousandths of a text are the same everywhere. NaN and infinity are no numbers here.
+Kubernetes quantities (`500m`, `8Gi`) are parsed by `partage_plugins.codecs`; these systems do not support them. Floats
+are never used, so a text has the same thousandths everywhere. NaN and infinity are not accepted.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from partage_plugins.errors import DecodeError
 
 LARGEST: Final = 2**62
 _LONGEST: Final = 64
-"""Characters; no number has more, and none that is longer is remembered."""
+"""Characters; no number is longer, and longer texts are not cached."""
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 _DECIMAL: Final = re.compile(r"[+-]?([0-9]{1,20}(\.[0-9]{0,20})?|\.[0-9]{1,20})([eE][+-]?[0-9]{1,2})?", re.ASCII)
 _EXACT: Final = Context(prec=256, rounding=ROUND_CEILING)
 
 
 def refused(key: str, value: str | None, allowed: str) -> DecodeError:
-    """The error for one key of a pod; None is a key that is not there."""
+    """The error for one key of a pod; None stands for a missing key."""
     return DecodeError("request", path=key, value="not there" if value is None else repr(value), allowed=allowed)
 
 
 def read_whole(said: Mapping[str, str], key: str, *, allowed: str, largest: int = LARGEST) -> int:
-    """The whole number from 0 to `largest` that stands there."""
+    """Parses a whole number from 0 to `largest`."""
     text = said.get(key)
     number = _whole(text) if text and len(text) <= _LONGEST else None
     if number is None or not 0 <= number <= largest:
@@ -37,7 +37,7 @@ def read_whole(said: Mapping[str, str], key: str, *, allowed: str, largest: int 
 
 
 def read_decimal(said: Mapping[str, str], key: str, *, allowed: str, largest: int) -> Decimal:
-    """The decimal number from 0 to `largest` that stands there."""
+    """Parses a decimal number from 0 to `largest`."""
     text = said.get(key)
     number = _decimal(text) if text and len(text) <= _LONGEST else None
     if number is None or not 0 <= number <= largest:
@@ -47,7 +47,7 @@ def read_decimal(said: Mapping[str, str], key: str, *, allowed: str, largest: in
 
 @lru_cache(maxsize=1 << 10)
 def milli(number: Decimal) -> int:
-    """Its thousandths, rounded up: no one gets less than is written."""
+    """Its thousandths, rounded up, so that no one gets less than is written."""
     return int(_EXACT.to_integral_value(_EXACT.scaleb(number, 3)))
 
 

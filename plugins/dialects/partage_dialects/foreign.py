@@ -1,4 +1,4 @@
-"""Words of systems without a dialect here, or with one that is switched off: who uses them is told so, and no more."""
+"""Keys of systems without a dialect here, or with a disabled one: pods that use them get an event, and nothing else."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ DIALECTS: Final[Mapping[str, Callable[[], Dialect]]] = {
     "volcano-dialect": VolcanoDialect,
     "whole-dialect": WholeCards,
 }
-"""By the names by which they are switched off."""
+"""By the plugin names with which they are disabled."""
 
 
 class ForeignWords:

@@ -1,10 +1,10 @@
 """HAMi: `nvidia.com/gpu`, `gpumem`, `gpumem-percentage`, `gpucores` and `priority`, as limits or requests.
 
-Those words are NVIDIA's device plugin's too, so they are read only where the operator says that they are HAMi's.
+NVIDIA's device plugin uses such keys too, so they are read only if the operator assigns them to HAMi.
 
-As HAMi: MiB beat percent of memory; percent and cores above 100 are 100; a container that has a whole card's memory
-and says nothing of cores has the card alone. `nvidia.com/priority` is taken and does nothing: what a pod is worth says
-its PriorityClass. What HAMi would pass over since it does not understand it is refused.
+As in HAMi: MiB take precedence over percent of memory; percent and cores above 100 count as 100; a container with a
+whole card's memory and no cores has the card alone. `nvidia.com/priority` is accepted without effect: a pod's priority
+comes from its PriorityClass. Values that HAMi would ignore because it can't parse them are refused.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ _NODE_POLICIES: Final = ("binpack", "spread")
 
 class HamiDialect:
     def __init__(self, settings: VgpuSettings | None = None) -> None:
-        """Settings are given in tests; a scheduler takes them from its environment."""
+        """Settings are passed in tests; a scheduler reads them from its environment."""
         self._settings = settings or settings_from(os.environ, SETTINGS)
         self._reads = settings is not None or dialect_settings_from(os.environ).nvidia_gpu == "hami"
 
@@ -86,7 +86,7 @@ class HamiDialect:
 
     @hookimpl
     def partage_words(self) -> Sequence[DialectWords]:
-        """`nvidia.com/gpu` is told by the dialect of whole cards, whoever reads it."""
+        """`nvidia.com/gpu` is left to the dialect of whole cards, regardless of which dialect reads it."""
         return (
             DialectWords(
                 system="HAMi",
@@ -178,7 +178,7 @@ def _wishes(said: Mapping[str, str]) -> GpuRequest:
 
 
 def _mix(policies: Sequence[str]) -> str | None:
-    """The first decides, and the next where it leaves a choice; of two that contradict each other the first stays."""
+    """The first policy dominates, the next breaks ties; of two contradicting ones the first is kept."""
     orders = list(dict.fromkeys(policies))
     if "binpack" in orders and "spread" in orders:
         orders.remove(max("binpack", "spread", key=orders.index))

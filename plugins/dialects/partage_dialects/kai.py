@@ -1,12 +1,12 @@
-"""KAI and Run:ai: `gpu-fraction`, `gpu-memory` and their siblings, as annotations of a pod.
+"""KAI and Run:ai: `gpu-fraction`, `gpu-memory` and related keys, as annotations of a pod.
 
-One container has the cards: the first, the one that `gpu-fraction-container-name` names, or the one whose name stands
-in `nvidia.com/container.<name>.gpu-memory.request`. A fraction is of a card's memory and, as in Run:ai, of its time; an
-amount of memory comes with what others leave of the time, as in KAI.
+One container gets the cards: the first, the one in `gpu-fraction-container-name`, or the one named in
+`nvidia.com/container.<name>.gpu-memory.request`. A fraction is of a card's memory and, as in Run:ai, of its time; an
+amount of memory comes with the time that others leave, as in KAI.
 
-As KAI: an empty value is as none; a limit alone is the request, too; nothing stands beside `nvidia.com/gpu`.
-Otherwise: a limit above the request is refused, since memory here is promised or not there at all; so is sharing of SMs
-at the same time. What KAI's binder writes is not read.
+As in KAI: an empty value counts as missing; a limit alone is also the request; nothing is allowed with
+`nvidia.com/gpu`. Differences: a limit above the request is refused, since memory here is either promised or not
+available; so is concurrent sharing of SMs. Annotations that KAI's binder writes are not read.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ FRACTION_LIMITS: Final = (f"{FRACTION}.limit", f"{FRACTION}-limit")
 MEMORY_LIMITS: Final = (f"{MEMORY}.limit", f"{MEMORY}-limit")
 """KAI's, and Run:ai's."""
 POD_KEYS: Final = frozenset((FRACTION, MEMORY, NUMBER, CONTAINER, *FRACTION_LIMITS, *MEMORY_LIMITS))
-"""Those by which a pod asks, or means to."""
+"""Keys with which a pod makes a request, or intends to."""
 PREFIX: Final = "nvidia.com/container."
-"""Then come a container's name, a point, and one of these."""
+"""Followed by a container's name, a dot, and one of these."""
 REQUEST, LIMIT, OWN_MODE = "gpu-memory.request", "gpu-memory.limit", "gpu-compute.mode"
 _READ: Final = (REQUEST, LIMIT, OWN_MODE)
 _WRITTEN: Final = ("gpus.devices", "gpu-compute.portion")
@@ -84,7 +84,7 @@ class KaiDialect:
 
 
 class _Own(NamedTuple):
-    """A key that has the name of a container in it."""
+    """A key that contains the name of a container."""
 
     key: str
     container: str
@@ -107,7 +107,7 @@ def _own(said: Mapping[str, str]) -> Iterator[_Own]:
 
 
 def _wanted(said: Mapping[str, str], own: Sequence[_Own]) -> GpuRequest | None:
-    """What one container asks for; None where nothing is."""
+    """One container's request; None if there is none."""
     fraction, memory = _agreed(said, list(_fractions(said))), _agreed(said, list(_memories(said, own)))
     if fraction is None and memory is None:
         return None
@@ -132,7 +132,7 @@ def _fractions(said: Mapping[str, str]) -> Iterator[_Amount]:
 
 
 def _memories(said: Mapping[str, str], own: Sequence[_Own]) -> Iterator[_Amount]:
-    """What is asked for comes before its limit."""
+    """Requests come before their limits."""
     if MEMORY in said:
         mib = read_whole(said, MEMORY, allowed=_MIBS, largest=_MOST_BYTES // MIB)
         if not mib:
@@ -150,7 +150,7 @@ def _memories(said: Mapping[str, str], own: Sequence[_Own]) -> Iterator[_Amount]
 
 
 def _agreed(said: Mapping[str, str], amounts: Sequence[_Amount]) -> _Amount | None:
-    """All of them are the same: what could be lent above a request is no one's here."""
+    """Requires all amounts to be equal: memory above a request can't be lent here."""
     for other in amounts[1:]:
         first = amounts[0]
         if other.number != first.number:
@@ -160,7 +160,7 @@ def _agreed(said: Mapping[str, str], amounts: Sequence[_Amount]) -> _Amount | No
 
 
 def _require_slices(said: Mapping[str, str], own: Sequence[_Own]) -> None:
-    """Everyone here has the card in turns."""
+    """Only time slicing is supported."""
     for key in (MODE, *(each.key for each in own if each.word == OWN_MODE)):
         if said.get(key, _SLICES) != _SLICES:
             raise refused(key, said[key], _SLICES)
@@ -169,7 +169,7 @@ def _require_slices(said: Mapping[str, str], own: Sequence[_Own]) -> None:
 
 
 def _require_nothing(said: Mapping[str, str], own: Sequence[_Own]) -> None:
-    """Who says on how many cards, or in which container, means to have some."""
+    """Refuses keys for the number of cards or the container if there is no request that they could refer to."""
     for key in (NUMBER, CONTAINER, *(each.key for each in own)):
         if key in said:
             raise refused(key, said[key], f"beside {FRACTION} or {MEMORY}")

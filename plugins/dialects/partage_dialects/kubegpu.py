@@ -1,9 +1,9 @@
-"""KubeGPU's and KubeDevice's requests: whole cards by number, and the groups in which they lie.
+"""KubeGPU's and KubeDevice's requests: whole cards by number, and the groups in which they are close.
 
-As KubeGPU: the number and the paths of a container together say how many cards it has, whichever says more; with
-`gpu-generate-topology` 1 the number alone counts, and the cards lie as close as the cluster's best node allows. Init
-containers use again what others will have. Otherwise: whatever is not understood is refused, and of enumerated
-resources there are none.
+As in KubeGPU: the number of cards of a container is the larger of its number and the count of its paths; with
+`gpu-generate-topology` 1 only the number counts, and the cards are as close as the cluster's best node allows. Init
+containers reuse what others will have. Differences: anything that is not understood is refused, and enumerated
+resources do not exist.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _Field: TypeAlias = tuple[str, Mapping[str, ContainerInfo]]
 
 class KubeGpu:
     def __init__(self) -> None:
-        """A wrong setting keeps the scheduler from starting."""
+        """An invalid setting keeps the scheduler from starting."""
         self._reads_limits = settings_from(os.environ).nvidia_gpu == "whole"
 
     @hookimpl
@@ -64,7 +64,7 @@ class KubeGpu:
 
     @hookimpl
     def partage_mirror(self, pod: Pod, allocation: Allocation) -> Mapping[str, str] | None:
-        """In the annotation that asked; a pod that asks by limits alone has none."""
+        """Written to the annotation with the request; a pod with limits alone has none."""
         found = read_annotation(pod.annotations)
         if found is None:
             return None
@@ -73,7 +73,7 @@ class KubeGpu:
 
 
 class _Said(NamedTuple):
-    """What is said of one container, and where."""
+    """The request of one container, and its place in the annotation."""
 
     container: PodContainer
     requests: Mapping[str, int]
@@ -83,7 +83,7 @@ class _Said(NamedTuple):
 
 
 def _said(annotation: str, pod: Pod, info: PodInfo) -> Iterator[_Said]:
-    """Of each container of the pod; what is said of others is refused."""
+    """The requests of each container of the pod; those of other names are refused."""
     words, fields = WORDS[annotation], _fields(info)
     _require_known(annotation, pod, fields)
     path = f"{annotation} $.requests"
@@ -100,7 +100,7 @@ def _said(annotation: str, pod: Pod, info: PodInfo) -> Iterator[_Said]:
 
 
 def _fields(info: PodInfo) -> tuple[_Field, _Field]:
-    """Of app containers and of all others: sidecars stand among the init containers."""
+    """The fields for app containers and for all others: sidecars are listed among the init containers."""
     return ("runningcontainer", info.running or {}), ("initcontainer", info.init or {})
 
 
@@ -137,7 +137,7 @@ def _wanted(said: _Said, in_limits: int) -> GpuRequest | None:
 
 
 def _require_a_number(pod: Pod, info: PodInfo) -> None:
-    """Cards whose topology is asked for must be ours to choose."""
+    """Refuses a topology for cards that kubelet allocates."""
     words = WORDS[KUBEDEVICE]
     said = (info.requests or {}, *(one.requests or {} for one in (info.running or {}).values()))
     if any(each.get(words.topology) for each in said) and any(cards_of(container) for container in pod.containers):

@@ -1,8 +1,8 @@
-"""The annotations of KubeGPU and KubeDevice, which carry the same object with other names for resources.
+"""The annotations of KubeGPU and KubeDevice: the same object, with different resource names.
 
-Only what users write is read. What KubeGPU's scheduler writes (`nodename`, `devrequests`, `allocatefrom`) is known and
-left aside, as KubeGPU does with what users put there; so is `scorer`, since ours chooses cards by its own policies.
-`kubegpu_answer` writes `nodename` and `allocatefrom`, where that is asked for.
+Only what users write is read. Fields that KubeGPU's scheduler writes (`nodename`, `devrequests`, `allocatefrom`) are
+known and ignored, as KubeGPU ignores users' values in them; so is `scorer`, since ours chooses cards by its own
+policies. `kubegpu_answer` writes `nodename` and `allocatefrom` if the mirror is enabled.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Amounts = Annotated[dict[str, Bytes], Meta(max_length=_MOST_RESOURCES)]
 
 
 class ContainerInfo(Struct, frozen=True, forbid_unknown_fields=True):
-    """One container; a field of another name is an error, or a card might be lost by a letter."""
+    """One container; an unknown field is an error, since a misspelt one could lose a card."""
 
     requests: Amounts | None = None
     devrequests: Any = None
@@ -36,7 +36,7 @@ Containers = Annotated[dict[str, ContainerInfo], Meta(max_length=MAX_CONTAINERS)
 
 
 class PodInfo(Struct, frozen=True, forbid_unknown_fields=True):
-    """The whole annotation, as its authors name it."""
+    """The whole annotation, with its authors' names."""
 
     pod_name: Any = field(name="podname", default=None)
     node_name: Any = field(name="nodename", default=None)
@@ -46,10 +46,10 @@ class PodInfo(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Words(NamedTuple):
-    """What one of the two systems calls things."""
+    """One system's names of keys and resources."""
 
     prefix: str
-    """Of paths."""
+    """Prefix of paths."""
     number: str
     topology: str
 
@@ -62,7 +62,7 @@ _READERS: Final = {key: Reader(key, PodInfo) for key in WORDS}
 
 
 def read_annotation(annotations: Mapping[str, str]) -> tuple[str, PodInfo] | None:
-    """Which of the two is there, and what it says; None where neither is."""
+    """The annotation that the pod has, and its content; None if it has neither."""
     found = [key for key in WORDS if key in annotations]
     if len(found) > 1:
         raise Refused(f"this pod has both {' and '.join(found)}; use one of them")

@@ -1,8 +1,8 @@
-"""What KubeGPU's scheduler writes back into the annotation that asked: the node, and the card behind each path.
+"""The result that KubeGPU's scheduler writes into the request's annotation: the node, and the card for each path.
 
-The rest of the annotation stays as its user wrote it. Paths that nobody wrote are made up as KubeGPU's scheduler does:
-it numbers the cards of a container that asked by number alone. Paths and cards are put together in their order: the
-cards of a container are true, and which one stands behind which of several groups is not said.
+The rest of the annotation stays as the user wrote it. Missing paths are generated as KubeGPU's scheduler does: it
+numbers the cards of a container that requested only a number. Paths and cards are paired in order: a container's cards
+are right, but which card belongs to which of several groups is not known.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from partage_plugins.vocabulary.pods import PodContainer
 
 
 def answered(text: str, words: Words, containers: Iterable[PodContainer], allocation: Allocation) -> str:
-    """The annotation with the answer in it; `text` is one that can be read as a request."""
+    """The annotation with the result added; `text` must be a valid request."""
     said: dict[str, Any] = msgspec.json.decode(text)
     said["nodename"] = allocation.node
     for container in containers:

@@ -1,9 +1,9 @@
-"""KubeGPU's paths: cards of a container by the groups in which they must lie together.
+"""KubeGPU's paths: cards of a container by the groups in which they must be close.
 
-`alpha/grpresource/gpugrp1/A/gpugrp0/B/gpu/C/cards` is card C, with all others below this `gpugrp0/B` behind one PCIe
-switch. `gpugrp1/A` asks for nothing: KubeGPU joins cards in one by any link, also one between processors, so that a
-node is one such group. Names of groups and cards mean nothing by themselves: two groups may come to lie in the same
-place. A card for which no group is named may lie anywhere.
+`alpha/grpresource/gpugrp1/A/gpugrp0/B/gpu/C/cards` is card C, behind one PCIe switch with all others below this
+`gpugrp0/B`. `gpugrp1/A` adds no constraint: KubeGPU joins cards in one by any link, including one between processors,
+so that a node is one such group. Names of groups and cards have no meaning of their own: two groups may get the same
+place. A card without a group may be anywhere.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from partage_plugins.vocabulary.limits import MAX_CARDS
 from partage_plugins.vocabulary.topology import MAX_BUNDLES, Bundle
 
 _PATH: Final = re.compile(r"/(?:gpugrp1/([^/\s]+)/)?(?:gpugrp0/([^/\s]+)/)?gpu/([^/\s]+)/([^/\s]+)")
-"""The outer and the inner group, the card, and what of it."""
+"""The outer and the inner group, the card, and its property."""
 _Card: TypeAlias = tuple[str | None, str | None, str]
 """Its outer and inner group, and its name."""
 _WORDS: Final = "gpugrp1/NAME/gpugrp0/NAME/gpu/NAME/cards or …/memory, with or without the groups"
 
 
 class Paths(NamedTuple):
-    """What the paths of one container say."""
+    """The parsed paths of one container."""
 
     cards: int
     least_card_bytes: int
-    """The most that is asked of any card."""
+    """The most memory that is requested of any card."""
     bundles: tuple[Bundle, ...]
 
 
@@ -38,7 +38,7 @@ NO_PATHS: Final = Paths(0, 0, ())
 
 
 def read_paths(requests: Mapping[str, int], prefix: str, *, at: str) -> Paths:
-    """The paths below a prefix; `at` says where they stand."""
+    """Parses the paths below a prefix; `at` is their place, for errors."""
     cards: set[_Card] = set()
     memory: dict[_Card, int] = {}
     for key, amount in requests.items():
@@ -66,7 +66,7 @@ def read_paths(requests: Mapping[str, int], prefix: str, *, at: str) -> Paths:
 
 
 def _bundles(cards: set[_Card]) -> tuple[Bundle, ...]:
-    """Groups with one card ask for nothing."""
+    """Groups with a single card add no constraint."""
     groups = defaultdict[tuple[str | None, str], int](int)
     for outer, inner, _ in cards:
         if inner is not None:

@@ -1,7 +1,7 @@
-"""What scripts of KubeShare's users read in containers: `POD_NAME`, which is `<namespace>/<pod>` there.
+"""The variable that scripts of KubeShare's users read in containers: `POD_NAME`, which is `<namespace>/<pod>` there.
 
-Of its other variables the cards' are set by the owner of cards, and those by which its library reached its manager
-have no meaning here: nothing is preloaded by environment, and no manager listens at a port.
+Of its other variables, the owner of cards sets those about cards, and those with which its library reached its manager
+have no meaning here: nothing is preloaded by environment, and no manager listens on a port.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ POD_NAME: Final = "POD_NAME"
 class KubeShareNames:
     @hookimpl
     def partage_adjust(self, container: Container) -> Adjustment | None:
-        """Decides nothing by what users say but a variable for themselves; one that they set is theirs."""
+        """Users' keys decide only this variable, which is for their own use; a value that they set is kept."""
         if kubeshare_v1.LIMIT not in container.annotations and kubeshare_v2.LIMIT not in container.labels:
             return None
         if any(name == POD_NAME for name, _ in container.env):

@@ -1,10 +1,10 @@
 """KubeShare 1: `kubeshare/gpu_request`, `gpu_limit` and `gpu_mem`, as annotations of a pod.
 
-A pod has a part of one card, which all its app containers use together; init containers have none of it. The pods of
-SharePods are read here as any others. An invented GPUID belongs to its SharePod: a pod may only say which card it is.
+A pod has a part of one card, which all its app containers share; init containers get none of it. The pods of SharePods
+are read like any others. An invented GPUID is for SharePods only: in a pod it must be the id of a card.
 
-As KubeShare: an empty value is as none; one of the three amounts makes it a pod with a card, and then all are needed.
-Otherwise: the limit is more than 0, since a pod with none of a card can compute nothing; NaN is refused.
+As in KubeShare: an empty value counts as missing; with any of the three amounts it is a pod with a card, and all three
+are required. Differences: the limit must be above 0, since a pod without any time can't compute; NaN is refused.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ AFFINITY: Final = "kubeshare/sched_affinity"
 ANTI_AFFINITY: Final = "kubeshare/sched_anti-affinity"
 EXCLUSION: Final = "kubeshare/sched_exclusion"
 POLICY: Final = "kubeshare"
-"""The allocator's, which chooses cards as KubeShare's scheduler does."""
+"""The allocator's policy that chooses cards as KubeShare's scheduler does."""
 _CARD: Final = ("GPU-", "MIG-")
 _TAGGED: Final = frozenset((AFFINITY, ANTI_AFFINITY, EXCLUSION))
 
@@ -56,7 +56,7 @@ class KubeShareV1:
 
 
 def read_v1(said: Mapping[str, str]) -> GpuRequest | None:
-    """What annotations ask for, for the pod as a whole; None where they ask for nothing."""
+    """The request in the annotations, for the pod as a whole; None if there is none."""
     if not (said.get(REQUEST) or said.get(LIMIT) or said.get(MEMORY)):
         return None
     limit = read_decimal(said, LIMIT, largest=1, allowed="a number above 0, up to 1")

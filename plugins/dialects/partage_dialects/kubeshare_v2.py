@@ -1,11 +1,11 @@
 """KubeShare 2: `sharedgpu/gpu_request`, `gpu_limit`, `gpu_mem`, `gpu_model` and `priority`, as labels of a pod.
 
-Up to 1 it is a part of one card, above it so many whole cards; all app containers of the pod use them together. A pod
-of priority 0 is opportunistic and fills cards that are in use; one with a priority prefers idle cards.
+Up to 1 it is a part of one card, above 1 a number of whole cards; all app containers of the pod share them. A pod with
+priority 0 is opportunistic and fills cards that are in use; one with a higher priority prefers idle cards.
 
-As KubeShare: the limit is compulsory and says in which form numbers are written; 0.0 of both is a pod without cards;
-of whole cards `gpu_mem` is not asked. Otherwise: what is given nothing to live on is refused, not started: no memory
-is the default of a request of 0, and a limit above 1 stands beside an equal request.
+As in KubeShare: the limit is required, and numbers must have its notation; 0.0 for both is a pod without cards; for
+whole cards `gpu_mem` is ignored. Differences: pods that would get no resources are refused instead of started: a
+request of 0 needs an amount of memory, since its default would be none, and a limit above 1 needs an equal request.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PRIORITY: Final = "sharedgpu/priority"
 OPPORTUNISTIC: Final = "binpack"
 GUARANTEED: Final = "spread"
 GUARANTEED_CARDS: Final = "topology"
-"""Of several cards, those that are near each other."""
+"""For several cards: close ones."""
 _ASKING: Final = frozenset((LIMIT, REQUEST, MEMORY))
 _GANGS: Final = ("group_name", "group_headcount", "group_threshold", "pod_group_name", "min_available")
 _WRITTEN: Final = ("gpu_uuid", "cell_id", "gpu_manager_port")
@@ -82,7 +82,7 @@ class KubeShareV2:
 
 
 def read_v2(said: Mapping[str, str]) -> GpuRequest | None:
-    """What labels ask for, for the pod as a whole; None where they ask for nothing."""
+    """The request in the labels, for the pod as a whole; None if there is none."""
     if _ASKING.isdisjoint(said):
         return None
     is_guaranteed = _priority(said.get(PRIORITY)) > 0
@@ -143,6 +143,6 @@ def _priority(text: str | None) -> int:
 
 
 def _models(said: Mapping[str, str]) -> tuple[str, ...]:
-    """One, with hyphens for the spaces of its name, which labels can't have."""
+    """One model, with hyphens for the spaces of its name, which labels can't have."""
     model = said.get(MODEL)
     return (model,) if model else ()

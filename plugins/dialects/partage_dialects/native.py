@@ -1,4 +1,4 @@
-"""The native request dialect as a plugin: `partage.dev/gpu-milli` and its siblings."""
+"""The native request dialect as a plugin: `partage.dev/gpu-milli` and related keys."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from partage_plugins.vocabulary.words import DialectWords
 
 
 class NativeDialect:
-    """Reads what a pod asks for under our own prefix."""
+    """Reads requests under our own prefix."""
 
     @hookimpl
     def partage_requests(self, pod: Pod) -> Mapping[ContainerName, Mapping[Kind, object]] | None:
-        """GPU requests by container, or None where the pod has none."""
+        """GPU requests by container, or None if the pod has none."""
         return {name: {GPU.name: request} for name, request in read_asks(pod).items()} or None
 
     @hookimpl
     def partage_words(self) -> Sequence[DialectWords]:
-        """Without the prefix: what is unknown below it is refused by name."""
+        """Without the prefix, since unknown keys below it are refused by name."""
         return (
             DialectWords(
                 system="partage",

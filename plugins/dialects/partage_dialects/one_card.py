@@ -1,7 +1,7 @@
-"""What dialects say for a pod as a whole: its app containers use it together.
+"""Requests that dialects make for a pod as a whole: its app containers share them.
 
-Our own policies come on top, `partage.dev/cards` and those beside it, as they do for pods of the native dialect: who
-places pods of such a dialect for others, or knows more than it can say, says it by them.
+Our own policies, `partage.dev/cards` and related keys, are added as for pods of the native dialect. They are for those
+who create pods of such a dialect for others, or need constraints that it can't express.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FIELDS: Final = ("models", "models_not", "cards", "cards_not", "policy", "repea
 
 
 def asked_together(pod: Pod, wanted: GpuRequest) -> Asks:
-    """One budget of all app containers; of a single one a request of its own, which any node can read."""
+    """One budget for all app containers; for a single one a request of its own, which any node can read."""
     apps = tuple(container.name for container in pod.containers if container.role == "app")
     asks = dict.fromkeys(apps, wanted)
     if not keys.POLICIES.isdisjoint(pod.annotations):

@@ -1,7 +1,7 @@
-"""What can be set of dialects: environment variables of the scheduler, read once at its start.
+"""Settings of dialects: environment variables of the scheduler, read once at its start.
 
-Plugins are made without arguments and share their daemon's environment, so what concerns several of them are
-variables, read by this one function. A dialect as a whole is switched off as any plugin is: `PARTAGE_PLUGINS_BLOCK`.
+Plugins have no constructor arguments and share their daemon's environment, so settings of several dialects are
+variables, read by this one function. A dialect is disabled like any plugin: by `PARTAGE_PLUGINS_BLOCK`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _READERS: Final[Mapping[str, NvidiaGpu]] = {"kubelet": "kubelet", "whole": "whol
 @dataclass(frozen=True)
 class DialectSettings:
     nvidia_gpu: NvidiaGpu = "kubelet"
-    """Whose word `nvidia.com/gpu` is: kubelet's device plugin, the dialect of whole cards, or HAMi's."""
+    """Which reader `nvidia.com/gpu` is for: kubelet's device plugin, the dialect of whole cards, or HAMi's."""
 
 
 def settings_from(environment: Mapping[str, str]) -> DialectSettings:
-    """The settings, or a `ValueError` with what is wrong in them."""
+    """Reads the settings; raises a `ValueError` that names an invalid one."""
     said = environment.get(NVIDIA_GPU, "kubelet")
     reader = _READERS.get(said)
     if reader is None:

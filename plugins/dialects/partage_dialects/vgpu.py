@@ -1,8 +1,8 @@
-"""What the vGPU dialects of Volcano and of HAMi have in common: HAMi-core's amounts, and annotations about cards.
+"""The common part of the vGPU dialects of Volcano and of HAMi: HAMi-core's amounts, and annotations about cards.
 
-Cores are percent of a card's time, and a cap: 30 are a share and a limit of 300 milli. No cores are no cap: what the
-others leave, on a card that is not full. 100 cores want an empty card, and no one follows. Memory is in MiB, or in
-percent of each card; which of the two counts where both stand there is each dialect's own rule.
+Cores are percent of a card's time, and a cap: 30 are a share and a limit of 300 milli. No cores mean no cap: the time
+that others leave, on a card that is not full. 100 cores need an empty card, which stays exclusive. Memory is in MiB or
+in percent of each card; each dialect has its own rule for which one counts if both are given.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MOST_ITEMS: Final = 256
 _MOST_MIB: Final = 2**42
 _PART: Final = re.compile(r"[^\x00-\x1f\x7f\ud800-\udfff]{1,128}")
 _VENDOR: Final = "NVIDIA-"
-"""What both put before a model's name when they compare it."""
+"""Prefix that both systems add to a model's name before comparing it."""
 _MODES: Final[Mapping[str, bool]] = {"hami-core": False, "mig": True}
 _NUMBER: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 
@@ -39,18 +39,18 @@ _ANY: Final = GpuRequest()
 
 @dataclass(frozen=True)
 class VgpuSettings:
-    """What a cluster's own configuration of these systems says, as variables of the scheduler's environment."""
+    """The cluster's own configuration of these systems, as variables of the scheduler's environment."""
 
     default_memory_mib: int = 0
-    """Where a pod says none; 0: all of a card's."""
+    """For pods that give none; 0: all of a card's memory."""
     default_cores: int = 0
     default_number: int = 1
     memory_factor: int = 1
-    """One unit of memory in a pod is so many MiB."""
+    """MiB for each unit of memory in a pod."""
 
 
 def settings_from(environment: Mapping[str, str], prefix: str) -> VgpuSettings:
-    """The settings of one dialect, or a `ValueError` with what is wrong in them."""
+    """Reads the settings of one dialect; raises a `ValueError` that names an invalid one."""
 
     def number(name: str, default: int, *, lowest: int = 0, highest: int = _MOST_MIB) -> int:
         text = environment.get(prefix + name, str(default))
@@ -67,17 +67,17 @@ def settings_from(environment: Mapping[str, str], prefix: str) -> VgpuSettings:
 
 
 class Amounts(NamedTuple):
-    """Of one container, for each card."""
+    """One container's amounts, for each card."""
 
     number: int
     memory_mib: int | None
     percentage: int | None
-    """Of the card's memory; one of the two is said."""
+    """Of the card's memory; one of the two is set."""
     cores: int
 
 
 def amount(container: PodContainer, key: str, *, largest: int = _MOST_MIB) -> int | None:
-    """A resource as limits say it, else requests; None where neither does."""
+    """A resource from limits, else from requests; None if neither has it."""
     for where, said in (("limits", container.limits), ("requests", container.requests)):
         text = said.get(key)
         if text is not None:
@@ -86,12 +86,12 @@ def amount(container: PodContainer, key: str, *, largest: int = _MOST_MIB) -> in
 
 
 def request_of(amounts: Amounts, wishes: GpuRequest) -> GpuRequest:
-    """What a container asks for, of the cards that its pod wishes for."""
+    """A container's request, with its pod's constraints on cards."""
     milli, percentage = amounts.cores * _MILLI, amounts.percentage
     if wishes.instances:
-        milli = WHOLE_MILLI  # an instance is for one container, whatever it says of cores
+        milli = WHOLE_MILLI  # an instance belongs to one container, regardless of cores
     is_whole = milli == WHOLE_MILLI
-    keeps_off = is_whole and percentage != FULL  # else there is no memory for others anyway
+    keeps_off = is_whole and percentage != FULL  # otherwise there is no memory left for others anyway
     return replace(
         wishes,
         count=amounts.number,
@@ -106,23 +106,23 @@ def request_of(amounts: Amounts, wishes: GpuRequest) -> GpuRequest:
 
 
 class CardKeys(NamedTuple):
-    """The annotations by which a dialect's pods choose cards."""
+    """The annotations with which a dialect's pods choose cards."""
 
     use_id: str
     no_id: str
     mode: str
     use_beats_no: bool
-    """Whether models that may not be used count for nothing beside those that shall be."""
+    """Whether excluded models are ignored if there are also required ones."""
 
 
 def wishes_of(said: Mapping[str, str], keys: CardKeys, *, tags: Tags = NO_TAGS) -> GpuRequest:
-    """Which cards a pod wishes for; the amounts in it are not said here."""
+    """A pod's constraints on cards; the amounts in it are not used."""
     if tags is NO_TAGS and said.keys().isdisjoint((USE_TYPE, NO_TYPE, keys.use_id, keys.no_id, keys.mode)):
         return _ANY
     parts = _parts(said, USE_TYPE)
     overruled = keys.use_beats_no and USE_TYPE in said
     return GpuRequest(
-        model_parts=() if "" in parts else parts,  # as there: an empty text is a part of every name
+        model_parts=() if "" in parts else parts,  # as there: every name contains the empty text
         model_parts_not=() if overruled else _named(said, NO_TYPE),
         cards=_ids(said, keys.use_id),
         cards_not=_ids(said, keys.no_id),
@@ -173,5 +173,5 @@ def _items(said: Mapping[str, str], key: str) -> list[str]:
 
 
 def encoded(grants: Iterable[GpuGrant]) -> str:
-    """The cards of one container as both write them: id, maker, MiB, cores."""
+    """One container's cards in the notation of both systems: id, vendor, MiB, cores."""
     return "".join(f"{each.card},NVIDIA,{each.memory_bytes // MIB},{each.share_milli // _MILLI}:" for each in grants)

@@ -1,7 +1,7 @@
-"""The names by which HAMi-core tells a container its limits, on a node; Volcano's users know them as well.
+"""The variables with which HAMi-core passes limits to a container, set on the node; Volcano's users know them as well.
 
-For information alone: what is enforced is enforced outside the container, whatever they are set to. A node does not
-know in which words a pod has asked, so every container with a part of a card is told.
+For information only: limits are enforced outside the container, regardless of their values. A node does not know the
+dialect of a pod's request, so every container with a part of a card gets them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MILLI: Final = 10
 class VgpuNames:
     @hookimpl
     def partage_adjust(self, container: Container, granted: Granted) -> Adjustment | None:
-        """Limits of memory by card, in the cards' order, and the first card's limit of time."""
+        """Memory limits by card, in the cards' order, and the first card's time limit."""
         del container
         grants, part = granted.of(GPU), granted.part(GPU)
         if part is None or not any(part.card(grant.card) and GPU.promises(grant, part) for grant in grants):
@@ -30,7 +30,7 @@ class VgpuNames:
 
 
 def names_of(grants: tuple[GpuGrant, ...], part: GpuPart) -> dict[str, str]:
-    """What a container is told of its cards."""
+    """The variables for a container's cards."""
     memory: dict[str, int] = {}
     limit: dict[str, int] = {}
     for grant in grants:

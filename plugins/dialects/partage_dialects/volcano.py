@@ -1,11 +1,11 @@
 """Volcano: `volcano.sh/vgpu-number`, `vgpu-memory`, `vgpu-memory-percentage` and `vgpu-cores`, as limits.
 
-Its older sharing is read by `volcano_gpushare`; a pod speaks one of the two.
-Percent of memory beat MiB. `volcano.sh/vgpu-podgroup-policy: spread` keeps the pods of one group on different cards.
+Its older sharing is read by `volcano_gpushare`; a pod may use only one of the two. Percent of memory take precedence
+over MiB. `volcano.sh/vgpu-podgroup-policy: spread` keeps the pods of one group on different cards.
 
-As Volcano: containers with cards say a number or an amount of memory; number 0 is none; init containers have no part
-in it. Volcano passes over what it does not understand there; here it is refused, and so are cores above 100 and
-percentages above 100, which there fit nowhere.
+As in Volcano: containers with cards give a number or an amount of memory; the number 0 means none; init containers get
+no vGPUs. Values that Volcano ignores because it can't parse them are refused; so are cores above 100 and percentages
+above 100, which fit nowhere in Volcano.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ GROUPS: Final = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-na
 
 class VolcanoDialect:
     def __init__(self, settings: VgpuSettings | None = None) -> None:
-        """Settings are given in tests; a scheduler takes them from its environment."""
+        """Settings are passed in tests; a scheduler reads them from its environment."""
         self._settings = settings or settings_from(os.environ, SETTINGS)
 
     @hookimpl
@@ -134,7 +134,7 @@ def _request(container: PodContainer, wishes: GpuRequest, settings: VgpuSettings
 
 
 def _memory(container: PodContainer, settings: VgpuSettings) -> tuple[int | None, int | None]:
-    """So many MiB, or percent of each card."""
+    """Either MiB, or percent of each card."""
     percentage, memory = amount(container, PERCENTAGE, largest=FULL), amount(container, MEMORY)
     if percentage == 0:
         raise refused(f"containers.{container.name}.limits[{PERCENTAGE}]", "0", f"from 1 to {FULL}")
@@ -153,6 +153,6 @@ def _tags(pod: Pod) -> Tags:
         raise refused(GROUP_POLICY, policy, "spread")
     group = next((pod.annotations[key] for key in GROUPS if pod.annotations.get(key)), None)
     if group is None:
-        return NO_TAGS  # as there: a pod of no group has none to be kept from
+        return NO_TAGS  # as there: a pod without a group has no group to be kept apart from
     name = sha256(f"{pod.ref.namespace}/{group}".encode()).hexdigest()[:32]
     return Tags(anti_affinity=f"podgroup-{name}")

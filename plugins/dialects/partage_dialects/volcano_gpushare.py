@@ -1,7 +1,7 @@
 """Volcano's older GPU sharing: `volcano.sh/gpu-memory` and `volcano.sh/gpu-number`, as limits.
 
-`gpu-memory` is MiB of one card, for the whole pod: app containers that ask for some use the sum together. `gpu-number`
-is whole cards that hold nothing else. `volcano.sh/gpu-index` on a pod is what its scheduler answered, and is not read.
+`gpu-memory` is MiB of one card for the whole pod: app containers that request some share the sum. `gpu-number` is the
+number of whole, otherwise idle cards. `volcano.sh/gpu-index` on a pod is written by its scheduler, and is not read.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ RESOURCES: Final = frozenset((MEMORY, NUMBER))
 
 
 def read_gpushare(pod: Pod, *, memory_factor: int) -> Mapping[ContainerName, object]:
-    """What each container asks for, some of them together; empty where none asks."""
+    """Each container's request, some of them shared; empty if there is none."""
     said = {container.name: amount(container, MEMORY) for container in pod.containers}
     memory = {name: units * memory_factor for name, units in said.items() if units}
     asks: dict[ContainerName, object] = {name: _part(mib) for name, mib in memory.items()}
@@ -43,5 +43,5 @@ def read_gpushare(pod: Pod, *, memory_factor: int) -> Mapping[ContainerName, obj
 
 
 def _part(mib: int) -> GpuRequest:
-    """Memory of a card, and of its time what others leave: so it goes to no full one."""
+    """Memory of a card, with the time that others leave, so not on a card whose share is used up."""
     return GpuRequest(memory_bytes=mib * MIB, spare_share=True)

@@ -1,7 +1,7 @@
-"""Whole cards by the word of NVIDIA's device plugin, `nvidia.com/gpu`, where `PARTAGE_NVIDIA_GPU` is `whole`.
+"""Whole cards by the resource of NVIDIA's device plugin, `nvidia.com/gpu`, if `PARTAGE_NVIDIA_GPU` is `whole`.
 
-As the device plugin: each container has so many cards of its own, init containers use again what others will have.
-Otherwise kubelet and its device plugin read the word, and nothing is read here.
+As with the device plugin, each container gets that many cards of its own; init containers reuse what others will have.
+With any other setting this dialect reads nothing: by default, kubelet and its device plugin handle the resource.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ Asks: TypeAlias = Mapping[ContainerName, Mapping[Kind, object]]
 
 class WholeCards:
     def __init__(self) -> None:
-        """A wrong setting keeps the scheduler from starting."""
+        """An invalid setting keeps the scheduler from starting."""
         reader = settings_from(os.environ).nvidia_gpu
         self._reads, self._is_read = reader == "whole", reader != "kubelet"
 
     @hookimpl
     def partage_requests(self, pod: Pod) -> Asks | None:
-        """Of pods that say more in KubeDevice's annotation, its dialect reads this word too."""
+        """Pods with KubeDevice's annotation are left to its dialect, which reads this resource too."""
         if not self._reads or KUBEDEVICE in pod.annotations:
             return None
         numbers = {container.name: cards_of(container) for container in pod.containers}
@@ -61,7 +61,7 @@ class WholeCards:
 
 
 def cards_of(container: PodContainer) -> int:
-    """How many the container's limits say; requests are written equal or not at all, as Kubernetes wants it."""
+    """The number in the container's limits; requests must be equal or absent, as Kubernetes requires."""
     if NVIDIA_GPU not in container.limits and NVIDIA_GPU not in container.requests:
         return 0
     path = f"containers.{container.name}"
@@ -75,5 +75,5 @@ def cards_of(container: PodContainer) -> int:
 
 
 def whole_cards(number: int, *, bundles: tuple[Bundle, ...] = (), least_card_bytes: int = 0) -> GpuRequest:
-    """So many cards with all their share and memory."""
+    """Whole cards, with all their share and memory."""
     return GpuRequest(count=number, share_milli=WHOLE_MILLI, bundles=bundles, least_card_bytes=least_card_bytes)

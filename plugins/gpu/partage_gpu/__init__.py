@@ -1,5 +1,5 @@
-"""Our plugins for the kind `gpu`: loaded by entry points, like anybody's. The core imports nothing of them.
+"""Our plugins for the kind `gpu`, loaded by entry points like third-party ones. The core imports nothing of them.
 
-`allocator` is the scheduler's side. `node` is crishim's and the advertiser's, which finds cards by `discovery`, which
-asks the driver by `nvml`. `driver_root` is where all of them find it.
+`allocator` is the scheduler side. `node` is the node side in crishim and the advertiser; it finds cards by `discovery`,
+which queries the driver by `nvml`. `driver_root` locates the driver for all of them.
 """

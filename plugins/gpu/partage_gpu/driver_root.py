@@ -1,9 +1,10 @@
-"""Finds where NVIDIA's driver is installed, and its libraries there: for advertiser, crishim's plugin and broker alike.
+"""Locates NVIDIA's driver and its libraries, for the advertiser, crishim's plugin and the broker.
 
-NVIDIA's operator mounts the driver of its container below the machine's root once it is whole, and takes it away before
-the driver is unloaded. So the libraries tell which driver there is.
+NVIDIA's operator mounts the driver of its container below the machine's root once it is complete, and unmounts it
+before the driver is unloaded. So the libraries tell which driver is installed.
 
-Links below another root mean that root: Debian's libnvidia-ml.so.1 is a link to /etc/alternatives, which leads back.
+Links below another root are relative to that root: Debian's libnvidia-ml.so.1 is a link to /etc/alternatives, which
+leads back.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _MOST_LINKS: Final = 40
 
 
 def installed_root(said: str) -> str:
-    """The folder that people say, or the operator's below it where only that one has a driver."""
+    """The configured folder, or the operator's below it if only that one has a driver."""
     if file_below(said, LIBRARY) is not None:
         return said
     theirs = f"{said.rstrip('/')}/{OPERATORS}"
@@ -27,7 +28,7 @@ def installed_root(said: str) -> str:
 
 
 def library_below(driver_root: str) -> str | None:
-    """Its path, without links; its bare name for `/`, where the loader looks in its own way; None: there is none."""
+    """Its path, without links; just its name for `/`, where the loader searches itself; None: there is none."""
     return file_below(driver_root, LIBRARY) if driver_root.strip("/.") else LIBRARY
 
 
@@ -38,7 +39,7 @@ def file_below(driver_root: str, library: str) -> str | None:
 
 
 def _followed(root: str, path: str) -> str | None:
-    """Where `path` below `root` leads, never out of it; None where links lead in circles."""
+    """The target of `path` below `root`, never outside it; None if links form a cycle."""
     done: list[str] = []
     waiting = path.split("/")[::-1]
     for _ in range(_MOST_LINKS):
@@ -52,7 +53,7 @@ def _followed(root: str, path: str) -> str | None:
 
 
 def _until_a_link(root: str, done: list[str], waiting: list[str]) -> str | None:
-    """Goes on until a link, and says where that leads; None where there is none any more."""
+    """Resolves components up to the next link, and returns its target; None if there is no further link."""
     while waiting:
         name = waiting.pop()
         if name == "..":
@@ -60,6 +61,6 @@ def _until_a_link(root: str, done: list[str], waiting: list[str]) -> str | None:
         elif name not in ("", "."):
             try:
                 return os.readlink("/".join((root, *done, name)))  # noqa: PTH115  pathlib is memory
-            except OSError:  # no link, or nothing at all, which is seen at the end
+            except OSError:  # no link, or missing, which the caller detects
                 done.append(name)
     return None

@@ -1,8 +1,8 @@
-"""What crosses between the parts, read and written: total decoders and the signature.
+"""Codecs for the data that the components exchange: total decoders, and the allocation's signature.
 
 `decoder` turns bytes into one type or one error; `inventory`, `allocation` and `budgets` are contracts 1 and 3,
-`native` the request dialect, `quantity` Kubernetes' numbers, `signature` Ed25519 over raw text. Pure: no file, socket
-or clock.
+`native` the native request dialect, `quantity` Kubernetes quantities, `signature` Ed25519 over raw text. Pure: no file,
+socket or clock.
 """
 
 from partage_plugins.codecs.allocation import (

@@ -1,6 +1,6 @@
-"""The allocation on a pod and the grants on a container (contracts 1 and 3), and which version to write.
+"""The allocation on a pod, the grants on a container (contracts 1 and 3), and the version to write.
 
-The raw text of an allocation is what is signed, so it needs no canonical form: decode what was verified, never
+The raw text of an allocation is signed, so it needs no canonical form: decode the text that was verified, and never
 re-encode it.
 """
 
@@ -42,7 +42,7 @@ from partage_plugins.vocabulary.pods import Gang
 WHAT: Final = "allocation"
 WHAT_ON_CONTAINER: Final = "container annotation"
 VERSIONS: Final = (1,)
-"""Versions of an allocation that this release reads and writes."""
+"""Versions of the allocation format that this release reads and writes."""
 
 _RawGrants = Annotated[dict[KindText, msgspec.Raw], Meta(max_length=MAX_KINDS)]
 
@@ -59,7 +59,7 @@ class _Envelope(Struct, frozen=True):
 
 
 class _Written(Struct, frozen=True):
-    """An allocation as it is written; without budgets and a gang, it is what it was before there were any."""
+    """An allocation as it is encoded; without budgets and a gang, the text is as it was before these fields existed."""
 
     v: int
     gen: int
@@ -88,24 +88,24 @@ class _ContainerWritten(Struct, frozen=True):
 
 
 class RawGrants(Struct, frozen=True):
-    """What one container may use, as it was written."""
+    """The grants that one container may use, undecoded."""
 
     grants: Mapping[Kind, msgspec.Raw]
-    """Its own, and those of the budgets that it uses; without kinds of which it has none."""
+    """Its own grants and those of the budgets that it uses; without kinds of which it has none."""
     budgets: Mapping[Kind, BudgetName] = {}
-    """The kinds of which they are a budget's."""
+    """The kinds whose grants come from a budget."""
 
 
 _ENVELOPE: Final = Reader(WHAT, _Envelope)
 _CONTAINER: Final = Reader(WHAT_ON_CONTAINER, _ContainerEnvelope)
 _BLANKS: Final = b" \t\r\n"
 _NOTHING: Final = frozenset((b"[]", b"{}", b"null"))
-"""What stands for no grants, whatever the kind."""
+"""Encodings of "no grants", for any kind."""
 _OWN_FIELDS: Final = frozenset(field.encode_name for field in msgspec.structs.fields(_Envelope))
 
 
 def decode_allocation(raw: str | bytes, kinds: Iterable[AnyKind]) -> Allocation:
-    """The allocation, with the grants of `kinds` typed; refused if a field unknown to this reader is critical."""
+    """The allocation, with the grants of `kinds` typed; refused if this reader does not know a critical field."""
     kinds = tuple(kinds)
     envelope = _ENVELOPE.read(raw)
     if envelope.crit:
@@ -126,9 +126,9 @@ def decode_allocation(raw: str | bytes, kinds: Iterable[AnyKind]) -> Allocation:
 
 
 def decode_raw_grants(raw: str | bytes) -> Mapping[ContainerName, RawGrants]:
-    """What each container may use, as it was written; no kind is looked at.
+    """The grants that each container may use, without decoding any kind.
 
-    Fields and kinds that this reader does not know are kept so.
+    So fields and kinds that this reader does not know are preserved.
     """
     envelope = _ENVELOPE.read(raw)
     counted, uses = budgets.joined(envelope.containers, envelope.budgets)
@@ -144,7 +144,7 @@ def decode_raw_grants(raw: str | bytes) -> Mapping[ContainerName, RawGrants]:
 
 
 def encode_allocation(allocation: Allocation) -> str:
-    """The text to sign and to put on the pod. Refused if it is larger than an annotation may be."""
+    """The text to sign and to write on the pod. Refused if it is larger than an annotation may be."""
     containers, shared = budgets.parted(allocation.containers, allocation.uses)
     written = _Written(
         v=allocation.v,
@@ -160,19 +160,19 @@ def encode_allocation(allocation: Allocation) -> str:
 
 
 def decode_grants(raw: Mapping[Kind, msgspec.Raw], kinds: Iterable[AnyKind]) -> Grants:
-    """One container's grants that crossed a process border as raw JSON."""
+    """Decodes one container's grants that were passed between processes as raw JSON."""
     return read_parts(WHAT, raw, _grant_types(kinds), at="$")
 
 
 def decode_container(raw: str | bytes, kinds: Iterable[AnyKind]) -> ContainerAllocation:
-    """What a container of the runtime carries."""
+    """Decodes the annotation on a container of the runtime."""
     envelope = _CONTAINER.read(raw)
     grants = read_parts(WHAT_ON_CONTAINER, envelope.grants, _grant_types(kinds), at="$.grants")
     return ContainerAllocation(key=envelope.key, gen=envelope.gen, grants=grants, budgets=envelope.budgets)
 
 
 def encode_container(container: ContainerAllocation) -> str:
-    """The text to put on a container. Refused if it is larger than an annotation may be."""
+    """The text to write on a container. Refused if it is larger than an annotation may be."""
     written = _ContainerWritten(
         v=container.v,
         key=container.key,
@@ -185,12 +185,12 @@ def encode_container(container: ContainerAllocation) -> str:
 
 @lru_cache(maxsize=256)
 def container_key(pod: PodUid, container: ContainerName, attempt: int) -> ContainerKey:
-    """Names a container before the runtime has an id for it."""
+    """The name of a container before the runtime has assigned an id."""
     return ContainerKey(hashlib.sha256(f"{pod}/{container}/{attempt}".encode()).hexdigest()[:32])
 
 
 def highest_common_version(theirs: Iterable[int], ours: Iterable[int] = VERSIONS) -> int | None:
-    """The version to write for a reader that understands `theirs`; None where no version suits both."""
+    """The version to write for a reader that supports `theirs`; None if there is no common version."""
     return max(set(theirs) & set(ours), default=None)
 
 

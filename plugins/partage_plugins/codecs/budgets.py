@@ -1,9 +1,9 @@
-"""Budgets as an allocation's text has them: their grants beside the containers, which say whose they use.
+"""Budgets in an allocation's text: grants listed beside the containers, which refer to them by name.
 
     "budgets": {"pod": {"gpu": [...]}}, "containers": {"a": {"gpu": {"budget": "pod"}}, "b": {"gpu": {"budget": "pod"}}}
 
-Elsewhere a budget stands among the containers under a name that none of them has, so that a plugin that counts what is
-granted finds it once.
+In memory a budget is listed among the containers under a name that no container has, so a plugin that counts grants
+counts it once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from partage_plugins.vocabulary.names import BudgetName, BudgetNameText, Contain
 from partage_plugins.vocabulary.pods import BudgetUse
 
 FIELD: Final = "budgets"
-"""As `crit` and nodes name it."""
+"""Its name in `crit` and in nodes' inventories."""
 GrantsT = TypeVar("GrantsT")
 RawByKind = Mapping[Kind, msgspec.Raw]
 _WHAT: Final = "allocation"
@@ -37,9 +37,9 @@ _USE: Final = Reader(_WHAT, _Use)
 def joined(
     containers: Mapping[ContainerName, RawByKind], budgets: Mapping[BudgetName, RawByKind]
 ) -> tuple[Mapping[ContainerName, RawByKind], tuple[BudgetUse, ...]]:
-    """Grants by who is counted, and who uses which budget; refused where a container uses one that is not there.
+    """Grants by the name under which they count, and the uses of budgets; refused if a container uses a missing budget.
 
-    Without budgets, nothing that a container has is looked at.
+    Without budgets, no container's grants are parsed.
     """
     if not budgets:
         return containers, ()
@@ -56,7 +56,7 @@ def joined(
 def parted(
     counted: Mapping[ContainerName, Mapping[Kind, GrantsT]], uses: tuple[BudgetUse, ...]
 ) -> tuple[Mapping[ContainerName, Mapping[Kind, Any]], dict[BudgetName, Mapping[Kind, GrantsT]]]:
-    """The opposite: what stands under `containers`, and what under `budgets`."""
+    """The inverse: the content of `containers`, and that of `budgets`."""
     named = ((budget_of(name), grants) for name, grants in counted.items())
     budgets = {name: grants for name, grants in named if name is not None}
     if not budgets:
@@ -70,7 +70,7 @@ def parted(
 
 
 def place_of(grantee: ContainerName) -> str:
-    """Where its grants stand in the text."""
+    """The path of its grants in the text."""
     budget = budget_of(grantee)
     return f"$.containers.{grantee}" if budget is None else f"$.{FIELD}.{budget}"
 
@@ -88,6 +88,6 @@ def _used(
 
 
 def _is_object(raw: msgspec.Raw) -> bool:
-    """Grants are a list. Nothing at all may be written as an empty object, too."""
+    """Whether it is an object with content. Grants are a list, but no grants may also be written as an empty object."""
     text = bytes(raw).strip(_BLANKS)
     return text.startswith(b"{") and bool(text[1:-1].strip(_BLANKS))

@@ -1,8 +1,8 @@
-"""Turns a decoder's complaint into path, value and what is allowed; only ever runs when something is refused.
+"""Converts a decoder's error into path, value and allowed values; runs only when something is refused.
 
-msgspec names the place as `$.containers[...].gpu[0].share`: keys of mappings are hidden behind `[...]`. The hidden
-keys are found by halving the mapping for as long as the same complaint comes back, so the cost stays near linear for
-hostile input. Numbers are kept as they were written: they may be too large to be numbers here, and `1.0` is not `1`.
+msgspec reports the place as `$.containers[...].gpu[0].share`: keys of mappings are hidden behind `[...]`. They are
+found by bisecting the mapping for as long as the same error comes back, so the cost stays near linear for hostile
+input. Numbers are kept as they were written: they may be too large to be numbers here, and `1.0` is not `1`.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ Step = str | int
 
 
 def explained(error: Exception, what: str, data: bytes, type_: Any, at: str) -> DecodeError:
-    """The one error of every decoder, for a text that could not be decoded as `type_`."""
+    """The `DecodeError` for a text that could not be decoded as `type_`; all decoders use it."""
     try:
-        msgspec.json.decode(data, type=msgspec.Raw)  # a complaint about a value may hide that the text is no JSON
+        msgspec.json.decode(data, type=msgspec.Raw)  # an error about a value may hide that the text is no JSON
     except (msgspec.MsgspecError, ValueError, RecursionError) as malformed:
         return DecodeError(what, path=at, value=_beginning(data), allowed=f"JSON ({malformed})")
     place = _PLACE.match(str(error))
@@ -60,7 +60,7 @@ def _step(step: Step) -> str:
 
 
 def _found(path: str, document: Any, type_: Any, complaint: str) -> list[Step]:
-    """The steps of a path, with hidden keys made visible."""
+    """The steps of a path, with hidden keys resolved."""
     steps: list[Step] = []
     for match in _STEP.finditer(path):
         if match["hidden"]:
@@ -76,7 +76,7 @@ def _found(path: str, document: Any, type_: Any, complaint: str) -> list[Step]:
 
 
 def _guilty_key(document: Any, steps: list[Step], type_: Any, complaint: str) -> str:
-    """The key of the mapping at `steps` whose value brings this complaint."""
+    """The key of the mapping at `steps` whose value causes this error."""
     whole: dict[str, Any] = dict(_at(document, steps))
     keys = list(whole)
     while len(keys) > 1:
@@ -113,7 +113,7 @@ def _at(document: Any, steps: list[Step]) -> Any:
 
 
 def _allowed(info: inspect.Type, steps: list[Step]) -> str:
-    """What the type allows at these steps, in words; empty where it says no more than the complaint."""
+    """Describes what the type allows at these steps; empty if that adds nothing to the original error."""
     for step in steps:
         info = _below(info, step)
     return _in_words(info)

@@ -1,4 +1,4 @@
-"""What an allocation says beside version 1, and a node must announce that it reads. Pure."""
+"""Fields of an allocation beyond version 1, which a node must announce that it can read. Pure."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from partage_plugins.vocabulary.pods import PodRequest
 
 BUDGETS: Final = budgets.FIELD
 MOVABLE: Final = "movable"
-"""That the memory of some grant moves: a node that does not know this would leave it on the card."""
+"""Some grant's memory is movable: a node that does not know this field would leave it on the card."""
 RESIZE: Final = "resize"
-"""In no allocation: a node that announces it puts a higher `gen` in force while containers run."""
+"""Occurs in no allocation: a node that announces it can enforce a higher `gen` while containers run."""
 CRIT: Final = (BUDGETS, MOVABLE, RESIZE)
 
 
 def moves(request: PodRequest) -> bool:
-    """Whether any container's memory does."""
+    """Whether any container's memory is movable."""
     return any(ask.movable for ask in request.of(GPU).values())
 
 
 def needed_by(request: PodRequest) -> frozenset[str]:
-    """The names of `CRIT` that an allocation for this request has."""
+    """The names of `CRIT` that an allocation for this request contains."""
     has = {BUDGETS: bool(request.uses), MOVABLE: moves(request)}
     return frozenset(name for name, is_there in has.items() if is_there)

@@ -1,8 +1,8 @@
-"""Reads one type from outside JSON: any bytes give either the value or one `DecodeError`, never anything else.
+"""Decodes one type from external JSON: any bytes give either the value or one `DecodeError`, and no other exception.
 
 Size, encoding and depth are checked before anything is parsed. Unknown fields are ignored; integers must be written as
-integers and stay within the bounds of their types. On the good path this costs two scans of the text and one typed
-decode; what a refusal costs to explain is `complaint`'s business.
+integers and stay within the bounds of their types. The good path costs two scans of the text and one typed decode; the
+work of explaining an error is in `complaint`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"{}[]")
 
 
 class Reader(Generic[T]):
-    """Reads a `T`, named `what` in errors."""
+    """Decodes a `T`, named `what` in errors."""
 
     def __init__(self, what: str, type_: type[T]) -> None:
         self._what = what
@@ -29,11 +29,11 @@ class Reader(Generic[T]):
         self._decoder: msgspec.json.Decoder[T] = msgspec.json.Decoder(type_)
 
     def read(self, raw: str | bytes) -> T:
-        """The value of a whole text from outside."""
+        """Decodes a complete external text."""
         return self.read_part(guarded(raw, self._what), at="$")
 
     def read_part(self, data: bytes | msgspec.Raw, *, at: str) -> T:
-        """The value of a part, found at path `at`, of a text that was guarded already."""
+        """Decodes a part, found at path `at`, of a text that `guarded` has already checked."""
         try:
             return self._decoder.decode(data)
         except Exception as error:  # noqa: BLE001  a kind's own type may raise anything while it is made
@@ -42,13 +42,13 @@ class Reader(Generic[T]):
 
 def guarded(raw: str | bytes, what: str) -> bytes:
     """The text as bytes, if it is UTF-8 and neither too large nor too deep to parse."""
-    if len(raw) > MAX_ANNOTATION_BYTES:  # even before a copy is made
+    if len(raw) > MAX_ANNOTATION_BYTES:  # before a copy is made
         raise _too_large(what, len(raw))
     try:
         if isinstance(raw, str):
             data = raw.encode()
         else:
-            data = bytes(raw)  # bytes are not copied; another buffer is checked all the same
+            data = bytes(raw)  # bytes are not copied; other buffers are checked all the same
             data.decode()
     except UnicodeError:
         raise DecodeError(what, path="$", value="text that is not Unicode", allowed="UTF-8") from None
@@ -60,7 +60,7 @@ def guarded(raw: str | bytes, what: str) -> bytes:
 
 
 def fitting(data: bytes, what: str) -> bytes:
-    """The text, if it is not larger than readers allow."""
+    """Returns the text if it is not larger than readers allow."""
     if len(data) > MAX_ANNOTATION_BYTES:
         raise _too_large(what, len(data))
     return data
@@ -71,7 +71,7 @@ def _too_large(what: str, size: int) -> DecodeError:
 
 
 def _depth(data: bytes) -> int:
-    """How deep brackets nest outside strings; linear in the length, whatever the text."""
+    """How deep brackets nest outside strings; linear in the length for any text."""
     unescaped = data.replace(b"\\\\", b"").replace(b'\\"', b"")
     outside = b"".join(unescaped.split(b'"')[::2])
     depth = deepest = 0

@@ -1,11 +1,12 @@
 """Gangs: `partage.dev/gang: train` with `partage.dev/gang-size: "4"` on each of four pods of one namespace.
 
-Both keys or none. Pods of one name that say different sizes are of different gangs, so a wrong number keeps its pods
-waiting for others, and never binds too few.
+Both keys are required. Pods with the same gang name but different sizes belong to different gangs, so a wrong number
+keeps its pods waiting for others, and never binds too few.
 
-Without them the labels of KubeShare 2 say it: `sharedgpu/group_name`, of how many pods, and which part at least. The
-pods that are bound at once are `group_threshold` times `group_headcount`, rounded to the nearest. As KubeShare, a pod
-without all three is of no group, and neither is one whose group rounds to none. Older ones say `min_available`.
+Without these keys the labels of KubeShare 2 are read: the group's name (`sharedgpu/group_name`), its number of pods,
+and the fraction that must run at least. The pods that are bound at once are `group_threshold` times `group_headcount`,
+rounded to the nearest. As in KubeShare, a pod without all three has no group, and neither does one whose group rounds
+to none. Older versions write `min_available`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from partage_plugins.vocabulary.pods import Gang
 
 MOST_PODS: Final = 1000
 _NAMES: Final = ("sharedgpu/group_name", "sharedgpu/pod_group_name")
-"""What its code reads, and what its README says."""
+"""The label that KubeShare's code reads, and the one that its README documents."""
 HEADCOUNT: Final = "sharedgpu/group_headcount"
 THRESHOLD: Final = "sharedgpu/group_threshold"
 LEAST: Final = "sharedgpu/min_available"
@@ -33,7 +34,7 @@ _HALF: Final = Decimal("0.5")
 
 
 def read_gang(namespace: str, annotations: Mapping[str, str], labels: Mapping[str, str]) -> Gang | None:
-    """The gang that a pod is of, or None."""
+    """The pod's gang, or None."""
     name, size = annotations.get(keys.GANG), annotations.get(keys.GANG_SIZE)
     if name is None and size is None:
         return _read_group(namespace, labels)
@@ -48,7 +49,7 @@ def read_gang(namespace: str, annotations: Mapping[str, str], labels: Mapping[st
 
 
 def _read_group(namespace: str, labels: Mapping[str, str]) -> Gang | None:
-    """The gang that labels make a pod one of, or None."""
+    """The gang that the pod's labels describe, or None."""
     name = next((labels[key] for key in _NAMES if labels.get(key)), None)
     if name is None:
         return None

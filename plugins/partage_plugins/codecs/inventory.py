@@ -36,7 +36,7 @@ def decode_inventory(raw: str | bytes, kinds: Iterable[AnyKind]) -> Inventory:
 
 
 def encode_inventory(inventory: Inventory) -> bytes:
-    """One line of JSON; equal inventories give equal bytes, so that a writer can tell whether anything changed.
+    """One line of JSON; equal inventories give equal bytes, so that a writer can detect changes.
 
     Refused if it is larger than an annotation may be.
     """

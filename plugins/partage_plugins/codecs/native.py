@@ -1,8 +1,8 @@
-"""The native dialect: how a pod asks for cards under `partage.dev/` (contract 1).
+"""The native dialect: requests for cards with keys under `partage.dev/` (contract 1).
 
 Amounts are limits of a container and totals over its cards; policies are annotations of the pod and hold for all
-containers, or for those named as in `train: 1000; side: 200`. Whatever stands under our prefix and is not understood
-is refused by name: a typing error must not become a pod without its limit.
+containers, or for those named as in `train: 1000; side: 200`. Any key under our prefix that is not understood is
+refused by name: a typing error must not result in a pod without its limit.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MAX_BYTES: Final = 2**62
 
 
 class _Amounts(NamedTuple):
-    """Totals of one container as written; 0 where nothing is."""
+    """Totals of one container as written; 0 where none is given."""
 
     milli: int
     memory_bytes: int
@@ -39,7 +39,7 @@ _NOTHING: Final = _Amounts(0, 0, 0)
 
 
 def read_requests(pod: Pod, *, default_limit_milli: int = WHOLE_MILLI) -> dict[ContainerName, GpuRequest]:
-    """What each container of a pod asks for; empty where none asks in this dialect."""
+    """The request of each container of a pod; empty if none makes a request in this dialect."""
     asking = {each.name: amount for each in pod.containers if any(amount := _read_amounts(each))}
     names = tuple([each.name for each in pod.containers])
     policies = read_policies(pod.annotations, names=names, asking=tuple(asking))
@@ -53,10 +53,10 @@ def read_requests(pod: Pod, *, default_limit_milli: int = WHOLE_MILLI) -> dict[C
 
 
 def read_asks(pod: Pod) -> dict[ContainerName, GpuRequest | Budgeted]:
-    """The same with the budgets that containers use.
+    """The same, with the budgets that containers use.
 
-    A budget for all is one for the app containers that ask. A container that is named, and asks for nothing, uses the
-    budget too: amounts need to be said once, which is how often a quota is to count them.
+    A budget for all is one for the app containers that make a request. A container that is named, and requests nothing,
+    uses the budget too: amounts need to be written only once, which is how often a quota should count them.
     """
     requests = read_requests(pod)
     if keys.BUDGET not in pod.annotations:
@@ -78,14 +78,14 @@ def read_asks(pod: Pod) -> dict[ContainerName, GpuRequest | Budgeted]:
 
 
 def _require_one_that_moves(text: str, names: tuple[ContainerName, ...], *, asking: Collection[ContainerName]) -> None:
-    """Refuses a pod that opts in, and in which no container asks in this dialect: nothing would move."""
+    """Refuses a pod that opts in but has no container with a request in this dialect: nothing would move."""
     if not asking and "yes" in by_container(keys.MOVABLE, text, names).values():
         allowed = f"a pod with a container that asks by {keys.GPU_MEMORY}"
         raise DecodeError("request", path=keys.MOVABLE, value=repr(text), allowed=allowed)
 
 
 def _require_movable(container: PodContainer, wanted: GpuRequest) -> None:
-    """Refuses a container that moves and has the whole of a card, no amount of memory, or too little main memory."""
+    """Refuses a movable container that has all of a card, no amount of memory, or too little main memory."""
     if not wanted.movable:
         return
     name = container.name
@@ -128,7 +128,7 @@ def _read_amounts(container: PodContainer) -> _Amounts:
 
 
 def _refuse_other(text: str | None, limit: int, *, path: str) -> None:
-    """Kubernetes wants requests and limits of such resources equal, in whatever way each is written."""
+    """Requests and limits of extended resources must be equal in Kubernetes, however each is written."""
     if text is not None and parse_quantity(text, path=path) != limit:
         raise _refused(path, repr(text), "the same amount as in limits")
 
@@ -153,7 +153,7 @@ def _request(name: ContainerName, amount: _Amounts, policy: Policies, default_li
 
 
 def _bundles(name: ContainerName, policy: Policies, count: int) -> tuple[Bundle, ...]:
-    """All its cards in one; a single card is close to itself."""
+    """One bundle of all its cards; none for a single card."""
     if policy.topology is None or count == 1:
         return ()
     if policy.wishes.repeats_cards:
@@ -181,7 +181,7 @@ def _limit(total: int | None, share: int, count: int, default: int) -> int:
 
 
 def _each(total: int, count: int, *, path: str) -> int:
-    """A total divided over the cards."""
+    """A total divided evenly over the cards."""
     if total % count:
         raise _refused(path, str(total), f"an amount that {count} cards divide evenly")
     return total // count

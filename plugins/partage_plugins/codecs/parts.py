@@ -1,4 +1,4 @@
-"""Parts of a text that belong to kinds: typed where the kind is known, kept as raw JSON where it is not."""
+"""Parts of a text that belong to kinds: typed if the kind is known, otherwise kept as raw JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Policies of the native dialect: annotations that hold for a whole pod, or for containers by name."""
+"""Policies of the native dialect: annotations for a whole pod, or for containers by name."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ _KNOWN: Final = keys.POLICIES | keys.GANGS | keys.RESIZES
 _MAX_ITEMS: Final = 256
 _ALIKE: Final = 0.8
 _LONGEST_KEY: Final = 64
-"""Of one that is like ours; longer ones are not compared."""
+"""Limit for spelling suggestions; longer keys are not compared."""
 _ANSWERS: Final = {"yes": True, "no": False}
 
 
 class Policies(Struct, frozen=True, kw_only=True):
-    """What the annotations say for one container."""
+    """One container's policies, from the pod's annotations."""
 
     limit_milli: int | None
-    """Over all its cards; None where nothing is said."""
+    """Total over all its cards; None if not given."""
     wishes: GpuRequest
-    """Which cards it wants and how they are chosen; the amounts in it are not said here."""
+    """Its constraints on cards and how they are chosen; the amounts in it are not used."""
     topology: str | None = None
-    """One of `LEVELS`, on which all its cards must lie close."""
+    """One of `LEVELS`, on which all its cards must be close."""
 
 
 _NONE: Final = Policies(limit_milli=None, wishes=GpuRequest())
@@ -73,7 +73,7 @@ def read_policies(
 def read_budgets(
     annotations: Mapping[str, str], *, names: tuple[ContainerName, ...], by_default: tuple[ContainerName, ...]
 ) -> dict[ContainerName, BudgetName]:
-    """The budget of each container that uses one: of those that a value names, or else of those in `by_default`."""
+    """The budget of each container that uses one: those named in the value, or else those in `by_default`."""
     text = annotations.get(keys.BUDGET)
     if text is None:
         return {}
@@ -106,7 +106,7 @@ def _policies(said: Mapping[str, Any]) -> Policies:
 
 
 def by_container(key: str, text: str, names: tuple[ContainerName, ...]) -> dict[ContainerName, str]:
-    """One value for all, or `name: value; name: value` with a final semicolon allowed."""
+    """Parses one value for all, or `name: value; name: value` with a final semicolon allowed."""
     if len(text) > MAX_ANNOTATION_BYTES:
         raise _refused(key, f"{len(text)} characters long", f"at most {MAX_ANNOTATION_BYTES}")
     if ":" not in text and ";" not in text:
@@ -176,7 +176,7 @@ _READERS: Final[Mapping[str, Callable[[str, str], Any]]] = {
 
 
 def unknown(path: str, key: str, known: Collection[str]) -> DecodeError:
-    """The error for a key below our prefix, with the word that was probably meant."""
+    """The error for an unknown key below our prefix, with the key that was probably meant."""
     names, name = sorted(each.removeprefix(keys.PREFIX) for each in known), key.removeprefix(keys.PREFIX)
     near = get_close_matches(name, names, n=1, cutoff=_ALIKE) if len(key) <= _LONGEST_KEY else []
     value = f"{key!r} (did you mean {keys.PREFIX}{near[0]}?)" if near else repr(key)

@@ -1,9 +1,10 @@
 """Kubernetes quantities (`8Gi`, `500m`, `1e3`): the whole grammar, exact, no floats.
 
-Upstream rounds what is finer than a billionth away from zero and caps binary suffixes at 2^63 - 1; here nothing is
-rounded, and what does not fit is refused, since a request that is silently another number is worse than an error.
-What is accepted here is accepted upstream. Refused here alone: a text without any digit (`Ki`, `-` and `.` are 0
-upstream), numbers beyond 63 bits, more than 40 digits before or after the point, exponents of more than 3 digits.
+Upstream rounds fractions finer than a billionth away from zero and caps binary suffixes at 2^63 - 1; here nothing is
+rounded, and a value that does not fit is refused: an error is better than a request that silently becomes another
+number. Every quantity accepted here is accepted upstream. Refused only here: a text without any digit (`Ki`, `-` and
+`.` are 0 upstream), numbers beyond 63 bits, more than 40 digits before or after the point, exponents of more than 3
+digits.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ _GRAMMAR: Final = re.compile(
     re.ASCII,
 )
 _PLAIN: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
-"""As most amounts are written; they need no fraction."""
+"""The form of most amounts, which needs no `Fraction`."""
 _LONGEST: Final = 96
-"""Characters; no text of the grammar has more, and none that is longer is remembered."""
+"""Characters; no text of the grammar is longer, and longer texts are not cached."""
 _LARGEST: Final = 2**63 - 1
 CAPPED: Final = str(_LARGEST)
-"""What the API server keeps of any larger quantity."""
+"""The API server's stored value for any larger quantity."""
 ALLOWED: Final = "a quantity such as 500m, 2, 8Gi or 1e3, within 63 bits"
 
 
 def parse_quantity(text: str, *, path: str = "$") -> Fraction:
-    """The exact number that a quantity says."""
+    """The exact value of a quantity."""
     number = _remembered(text)
     if number is None:
         raise _refused(text, path, ALLOWED)
@@ -59,7 +60,7 @@ def format_bytes(number: int) -> str:
 
 
 def _whole(text: str, path: str, largest: int, allowed: str) -> int:
-    """Refused with what is allowed there, whatever other quantities there are."""
+    """The number, or a refusal that states what is allowed in this place."""
     number = int(text) if _PLAIN.fullmatch(text) else _remembered(text)
     if number is None or number.denominator != 1 or not 0 <= number.numerator <= largest:
         raise _refused(text, path, allowed)
@@ -72,7 +73,7 @@ def _remembered(text: str) -> Fraction | None:
 
 @lru_cache(maxsize=1 << 12)
 def _number(text: str) -> Fraction | None:
-    """Remembered: a cluster's pods have few amounts, and fractions are slow to make, so each makes one alone."""
+    """Cached: a cluster's pods use few distinct amounts, and fractions are slow to create."""
     match = _GRAMMAR.fullmatch(text)
     if match is None:
         return None

@@ -1,4 +1,4 @@
-"""What a pod on a node says of other amounts for its containers, and what crosses to a node of an allocation. Pure."""
+"""The resize annotation of a bound pod, and the data passed to its node about resized allocations. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_BYTES: Final = 2**62
 
 
 class Wish(Struct, frozen=True):
-    """Totals over a container's cards; None: as it is."""
+    """New totals over a container's cards; None: unchanged."""
 
     share_milli: int | None = None
     memory_bytes: int | None = None
@@ -36,7 +36,7 @@ _READER: Final[Reader[_Wishes]] = Reader(WHAT, Annotated[_Wishes, Meta(min_lengt
 
 
 def read_resize(text: str) -> Mapping[ContainerName, Wish]:
-    """What is wished for, by container; raises `DecodeError`."""
+    """The requested amounts, by container; raises `DecodeError`."""
     found = dict[ContainerName, Wish]()
     for name, said in _READER.read(text).items():
         at = f"$.{name}"
@@ -48,7 +48,7 @@ def read_resize(text: str) -> Mapping[ContainerName, Wish]:
 
 
 def read_wait(annotations: Mapping[str, str]) -> bool:
-    """Whether it is to wait for room; raises `DecodeError`."""
+    """Whether the resize waits until it fits; raises `DecodeError`."""
     text = annotations.get(keys.RESIZE_WAIT, "no")
     if text not in {"yes", "no"}:
         raise DecodeError(WHAT, path=keys.RESIZE_WAIT, value=repr(text), allowed="yes or no")
@@ -58,7 +58,7 @@ def read_wait(annotations: Mapping[str, str]) -> bool:
 GRANTED: Final = "Granted"
 REFUSED: Final = "Refused"
 WAITS: Final = "Waits"
-"""Reasons of the condition that says what became of a wish."""
+"""Reasons of the condition that reports the outcome of a resize."""
 
 
 class ResizedPod(Struct, frozen=True, kw_only=True):
@@ -67,15 +67,15 @@ class ResizedPod(Struct, frozen=True, kw_only=True):
     namespace: Namespace
     name: PodName
     gen: int
-    """Of the allocation that stands on it now."""
+    """Generation of the pod's current allocation."""
 
 
 READ_RESIZED_PODS: Final = Reader("resized pods", dict[PodUid, ResizedPod])
-"""What the Lease of a node says: its resized pods by uid."""
+"""Annotation on a node's Lease: its resized pods by uid."""
 
 
 class NewAllocation(Struct, frozen=True, kw_only=True):
-    """A pod's allocation as the API server has it, handed to crishim; believed as far as its signature."""
+    """A pod's allocation as stored in the API server, passed to crishim, which trusts only its signature."""
 
     pod: PodRef
     allocation: Annotated[str, Meta(max_length=MAX_ANNOTATION_BYTES)]
@@ -83,4 +83,4 @@ class NewAllocation(Struct, frozen=True, kw_only=True):
 
 
 MOST_FILE_BYTES: Final = 2 * MAX_ANNOTATION_BYTES
-"""Of such a file: quotes in the text count twice."""
+"""Size of such a file: quotes in the text take two bytes."""

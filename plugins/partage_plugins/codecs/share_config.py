@@ -1,7 +1,8 @@
-"""What classes and claims say of a share beside its amounts: opaque parameters of our driver. Pure.
+"""The opaque parameters of our DRA driver in classes and claims, beside the amounts of a share. Pure.
 
-The API server looks at none of it, so whatever is not understood is refused: a misspelt limit must not become none. A
-ceiling is the lowest of all that hold for a request, so that a claim raises nothing that its class sets.
+The API server validates none of it, so anything that is not understood is refused: a misspelt limit must not be
+ignored. The ceiling is the lowest of all that apply to a request, so a claim can't exceed the limit that its class
+sets.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ class ShareConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
     api_version: Literal["partage.dev/v1"]
     kind: Literal["ShareConfig"]
     limit_milli: Annotated[int, Meta(ge=1, le=WHOLE_MILLI)] = WHOLE_MILLI
-    """Most of a card's time, even where it is idle."""
+    """Ceiling of a card's time, even if the card is idle."""
 
 
 _reader: Final = Reader(WHAT, ShareConfig)
 
 
 def read_share_config(raw: bytes | msgspec.Raw) -> ShareConfig:
-    """One opaque parameter; raises `DecodeError` for whatever else it is."""
+    """Decodes one opaque parameter; raises `DecodeError` for anything else."""
     return _reader.read(bytes(raw))
 
 
 def ceiling(configs: Iterable[ShareConfig]) -> int:
-    """Most of a card's time, in milli, where all of these hold."""
+    """The ceiling of a card's time, in milli, if all of these apply."""
     return min((each.limit_milli for each in configs), default=WHOLE_MILLI)

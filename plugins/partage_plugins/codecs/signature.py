@@ -1,7 +1,7 @@
 """The signature of an allocation: Ed25519 over the raw annotation value, `<key id>:<base64>` (contract 1).
 
-Raw bytes are signed, so no canonical form is needed, and a fixed prefix keeps a signature from meaning anything
-elsewhere. Keys are values here; where they are kept and who may use which is the key ring's business.
+Raw bytes are signed, so no canonical form is needed, and a fixed prefix keeps a signature from being valid in another
+context. Keys are plain values here; the key ring decides where they are stored and which may be used.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _GRAMMAR: Final = re.compile(r"(?P<key>[0-9a-f]{16}):(?P<signature>[A-Za-z0-9+/]
 
 
 def key_id(public: Ed25519PublicKey) -> KeyId:
-    """Names a key: the first 16 hex digits of SHA-256 of the raw public key."""
+    """The id of a key: the first 16 hex digits of SHA-256 of the raw public key."""
     return KeyId(hashlib.sha256(public.public_bytes_raw()).hexdigest()[:16])
 
 
@@ -36,12 +36,12 @@ def sign(allocation: str, private: Ed25519PrivateKey) -> str:
 
 @lru_cache(maxsize=1)
 def _id_of(private: Ed25519PrivateKey) -> KeyId:
-    """Of the key that signs now: to derive it costs half of what a signature does."""
+    """The id of the signing key, cached: deriving it costs half as much as a signature."""
     return key_id(private.public_key())
 
 
 def verify(allocation: str, signature: str, keys: Mapping[KeyId, Ed25519PublicKey]) -> KeyId:
-    """Which of `keys` made this signature of exactly this text; refuses where none did."""
+    """Returns which of `keys` made this signature of exactly this text; refuses if none did."""
     named, raw = decode_signature(signature)
     public = keys.get(named)
     if public is None:

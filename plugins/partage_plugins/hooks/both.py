@@ -1,4 +1,4 @@
-"""The hook that both sides share."""
+"""The hook that the scheduler side and the node side share."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from partage_plugins.vocabulary.kinds import AnyKind
 
 @hookspec
 def partage_kind() -> AnyKind | None:
-    """Name the kind that this plugin owns, if any.
+    """Return the kind that this plugin owns, if any.
 
-    Asked once, when the plugin is registered. Every kind has exactly one owner on each side: a second plugin that
-    names it is not loaded. Declare one module-level `KindType` and return it from both sides' plugins.
+    Called once, when the plugin is registered. Every kind has exactly one owner on each side: a second plugin that
+    claims it is not loaded. Declare one module-level `KindType` and return it from the plugins of both sides.
 
     Returns:
         The kind, or None for a plugin that only adds requests, vetoes or preferences.
-
     """
     raise NotImplementedError

@@ -1,4 +1,4 @@
-"""The markers of hooks and the names under which plugins are found."""
+"""The pluggy markers for hooks, and the entry point groups in which plugins are found."""
 
 from __future__ import annotations
 

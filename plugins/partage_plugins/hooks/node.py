@@ -1,7 +1,7 @@
 """Hooks of the node side.
 
-The advertiser calls discover and samples; crishim calls expected, adjust and removed, in a child process, one call at a
-time. A plugin returns data and the host applies it. A call that hangs costs the plugin's process, never the node.
+The advertiser calls discover and samples. crishim calls adjust and removed in a child process, one call at a time. A
+plugin returns data and the host applies it. If a call hangs, the plugin's process is killed; the node is not affected.
 """
 
 from __future__ import annotations
@@ -27,77 +27,73 @@ __all__ = [
 
 @hookspec
 def partage_started(context: NodeContext) -> None:
-    """Begin: called once, before every other hook of this side but `partage_kind`.
+    """Initialize the plugin: called once, before every other hook of this side except `partage_kind`.
 
     Args:
         context: the node's name, the hosting daemon's role, the root folder, and `wake()`.
-
     """
 
 
 @hookspec
 def partage_stopping() -> None:
-    """End: let go of devices and threads. Called at most once; not called when the process is killed."""
+    """Release devices and threads. Called at most once, and not at all when the process is killed."""
 
 
 @hookspec
 def partage_discover(in_use: Sequence[DeviceUse] | None) -> object | None:
-    """Say what exists of the kind that this plugin owns; advertiser only.
+    """Report the node's devices of the kind that this plugin owns; advertiser only.
 
-    Asked every 5 s and after `wake()`. Equal answers cost nothing: the inventory is written when it changes.
+    Called every 5 s and after `wake()`. Returning an equal value costs nothing: the inventory is written only when it
+    changes.
 
     Args:
-        in_use: devices that kubelet gave away by itself, and those that other DRA drivers offer; None where kubelet
-            could not be asked.
+        in_use: devices that kubelet has allocated by itself, and those that other DRA drivers offer; None if kubelet
+            could not be queried.
 
     Returns:
-        The kind's part of the inventory, of the type that the kind declares; None: nothing here.
-
+        The kind's part of the inventory, of the type that the kind declares; None if the node has no such devices.
     """
     raise NotImplementedError
 
 
 @hookspec
 def partage_samples() -> Sequence[Gauge]:
-    """Measure: gauges for the advertiser's metrics.
+    """Return gauges for the advertiser's metrics.
 
     Returns:
-        The gauges as of now; empty if there are none.
-
+        The current gauges; empty if there are none.
     """
     raise NotImplementedError
 
 
 @hookspec
 def partage_adjust(container: Container, granted: Granted) -> Adjustment | None:
-    """Say what must change in a container before it is created; crishim only, for containers with a grant of any kind.
+    """Return the changes to a container before it is created; crishim only, for containers with a grant of any kind.
 
-    May be called again for the same container key, after a crash or a retry: give the same answer. Raise `Refused` to
-    refuse the container with that sentence. With a higher `gen` the container runs, and other amounts of the same
-    devices are to be in force: of the answer only what it enforces counts.
+    May be called again for the same container key after a crash or a retry; the answer must be the same. Raise
+    `Refused` to reject the container with that sentence. A call with a higher `gen` is for a container that is already
+    running and whose amounts on the same devices change: only `enforces` of the result is used then.
 
     Args:
-        container: what kubelet asked for.
-        granted: its grants; yours are `granted.of(MY_KIND)`, with `granted.part(MY_KIND)` to find the devices.
+        container: the container as kubelet requested it.
+        granted: its grants; yours are `granted.of(MY_KIND)`, with `granted.part(MY_KIND)` to look up the devices.
 
     Returns:
-        The changes, with the promises that they enforce; None for none.
-
+        The changes, with the promises that they enforce; None for no changes.
     """
     raise NotImplementedError
 
 
 @hookspec
 def partage_removed(key: ContainerKey) -> None:
-    """Clean up after a container: its create failed, or the runtime no longer lists it. Not in the advertiser.
+    """Clean up after a container whose create failed or that the runtime no longer lists. Not in the advertiser.
 
-    Called at least once for each key that was adjusted, perhaps for keys that this plugin never saw. Where a claim is
-    let go of, somebody may have it still.
+    Called at least once for each key that was adjusted, and possibly for keys that this plugin never saw. When a claim
+    is released, a container may still be using it.
 
     Args:
         key: the container's key, as in `partage_adjust`.
 
     Raises:
-        Refused: not yet; it is called again later.
-
+        Refused: the cleanup is not possible yet; the hook is called again later.
     """

@@ -1,9 +1,10 @@
-"""The plugin host: node plugins in a child process.
+"""The plugin host: runs node plugins in a child process.
 
-One that crashes, leaks or hangs costs its containers and never the proxy.
-`messages` is the protocol, `child` what runs in the child, `confinement` bounds what it can do, `blackbox` tells the
-parent which plugin was running when the child died; `process` starts and ends the child, `channel` carries frames,
-`host` is what crishim holds. The parent imports no plugin.
+If a plugin crashes, leaks memory or hangs, the containers that need it are affected, never the proxy.
+
+`messages` is the protocol, `child` runs in the child process, `confinement` limits it, `blackbox` tells the parent
+which plugin was running when the child died; `process` starts and ends the child, `channel` carries frames, `host` is
+the interface for crishim. The parent imports no plugin.
 """
 
 from partage_plugins.host.host import HostSettings, PluginHost

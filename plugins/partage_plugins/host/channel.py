@@ -1,6 +1,6 @@
-"""Carries frames between the loop and the child: questions out, replies to the caller that waits for their number.
+"""Carries frames between the event loop and the child, and matches replies to their callers by number.
 
-A caller that gives up leaves nothing behind: its late reply is dropped.
+If a caller gives up, its late reply is dropped.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from partage_plugins.host import messages
 
 
 class ChildGone(Exception):
-    """The child closed its end or said what no child says."""
+    """The child closed its end or violated the protocol."""
 
 
 class Channel(asyncio.Protocol):
@@ -28,18 +28,18 @@ class Channel(asyncio.Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether questions can still be asked."""
+        """Whether questions can still be sent."""
         return self._gone is None and self._transport is not None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's has the methods and not the class
-        self._transport.set_write_buffer_limits(high=0)  # uvloop writes at once what is beyond this, all else later
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's has the methods but not the class
+        self._transport.set_write_buffer_limits(high=0)  # uvloop writes the excess over this at once, the rest later
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end(str(exc or "closed its socket"))
 
     def data_received(self, data: bytes) -> None:
-        """Take whole frames out of what has come so far."""
+        """Deliver all complete frames received so far."""
         self._buffer += data
         try:
             while (body := messages.taken(self._buffer, at_most=messages.MAX_FRAME_BYTES)) is not None:
@@ -48,7 +48,7 @@ class Channel(asyncio.Protocol):
             self._end(f"sent {error}")
 
     async def ask(self, question: messages.Question) -> messages.Reply:
-        """The reply to this question; raises `ChildGone` if it will never come."""
+        """Sends a question and returns its reply; raises `ChildGone` if there can be none."""
         if self._gone is not None or self._transport is None:
             raise self._gone or ChildGone("was never connected")
         reply: asyncio.Future[messages.Reply] = asyncio.get_running_loop().create_future()
@@ -60,7 +60,7 @@ class Channel(asyncio.Protocol):
             self._waiting.pop(question.id, None)
 
     def close(self) -> None:
-        """Close this end; the child sees it and ends."""
+        """Close this end; the child notices and exits."""
         if self._transport is not None:
             self._transport.abort()
 

@@ -1,8 +1,7 @@
-"""The child: loads the node plugins, answers questions one at a time, ends when its parent does.
+"""The child process: loads the node plugins, answers one question at a time, and ends with its parent.
 
-Its first argument is the descriptor of the socket, the second that of the black box, the third how much memory it may
-use. What a plugin prints goes to stderr. A plugin that runs out of memory costs its call, and then the process is made
-again.
+Its arguments are the descriptor of the socket, the descriptor of the black box, and its memory limit in bytes. Output
+of plugins goes to stderr. If a plugin runs out of memory, its call fails and the process is replaced.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _PIECE_BYTES: Final = 64 * 1024
 
 
 class Child:
-    """The plugins of this process and what they are asked."""
+    """The plugins of this process."""
 
     def __init__(self, box: BlackBox) -> None:
         self._activity = RecordedActivity(box)
@@ -45,7 +44,7 @@ class Child:
         self._parts: dict[Kind, tuple[bytes, object]] = {}
 
     def answer(self, question: messages.Question) -> messages.Reply:
-        """The reply to any question; a plugin's fault is a reply too."""
+        """The reply to any question; a plugin's error becomes a reply too."""
         try:
             match question:
                 case messages.Start():
@@ -76,7 +75,7 @@ class Child:
         faults = [*report.faults, *self._side.started(context)]
         self._activity.end()
         gc.collect()
-        gc.freeze()  # what was imported stays: a container should not wait until it is looked through for garbage
+        gc.freeze()  # imports stay alive: no container should wait for a garbage collection of them
         return messages.Started(
             id=start.id,
             loaded=report.loaded,
@@ -95,7 +94,7 @@ class Child:
         )
 
     def _part(self, name: Kind, raw: bytes) -> object:
-        """A kind's part of the inventory; hardly ever another than the last time, so it is decoded once."""
+        """A kind's part of the inventory; decoded only when it changes, which is rare."""
         known = self._parts.get(name)
         if known is None or known[0] != raw:
             types = {kind.name: kind.part for kind in self._registry.kinds}
@@ -105,7 +104,7 @@ class Child:
 
 
 def main(arguments: list[str]) -> int:
-    """Answers until the parent says stop or is gone."""
+    """Answers questions until the parent sends `Stop` or is gone."""
     descriptor, box, memory_bytes = (int(argument) for argument in arguments)
     confine(memory_bytes)
     connection = socket.socket(fileno=descriptor)
@@ -121,7 +120,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _answered(child: Child, question: messages.Question) -> tuple[messages.Reply, bool]:
-    """The reply, and whether memory ran out on the way: then nothing in this process can be trusted to work."""
+    """The reply, and whether memory ran out: nothing in this process is reliable after that."""
     try:
         return child.answer(question), False
     except PluginError as error:
@@ -138,7 +137,7 @@ def _answered(child: Child, question: messages.Question) -> tuple[messages.Reply
 
 
 def _received(connection: socket.socket, incoming: bytearray) -> messages.Question | None:
-    """The next question, or None where the parent is gone; `incoming` keeps what came beyond it."""
+    """The next question, or None if the parent is gone; `incoming` keeps the bytes after it."""
     while (body := messages.taken(incoming)) is None:
         piece = connection.recv(_PIECE_BYTES)  # may be short: a plugin may use signals
         if not piece:
@@ -148,7 +147,7 @@ def _received(connection: socket.socket, incoming: bytearray) -> messages.Questi
 
 
 def _nothing_to_wake() -> None:
-    """Changes nothing: only the advertiser asks what there is."""
+    """Does nothing: only the advertiser runs discovery."""
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Confines a process that runs plugins: it dies with its parent, prints to stderr, and has bounded memory."""
+"""Confines a process that runs plugins: it dies with its parent, writes only to stderr, and has a memory limit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PR_SET_PDEATHSIG: Final = 1
 
 
 def confine(memory_bytes: int) -> None:
-    """Dies with the parent, leaves the terminal's signals to it, keeps plugins off stdout, and bounds memory."""
+    """Makes the process die with its parent, ignore the terminal's SIGINT, print to stderr, and limits its memory."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.dup2(2, 1)

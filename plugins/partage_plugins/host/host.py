@@ -1,9 +1,9 @@
-"""What crishim holds: asks the child, kills it past a deadline, starts it again, and retries what is safe to repeat.
+"""crishim's interface to the child: sends questions, enforces deadlines, restarts the child, retries idempotent calls.
 
-One question at a time, so plugins need no locks. A child that dies during a call is started again and asked once more
-(a hook answers the same for the same container key); one that hangs is killed and not asked again, since that would
-only hang longer. A child that keeps dying is started again after a growing pause, in which containers with grants wait,
-or are refused with the last reason where it is long; all others are not concerned.
+One question at a time, so plugins need no locks. If the child dies during a call, it is restarted and the question sent
+once more (a hook returns the same result for the same container key). If it hangs, it is killed and the question is not
+repeated, since it would only hang longer. A child that keeps dying is restarted after an increasing pause, in which
+containers with grants wait, or are refused with the last error if the pause is long; other containers are not affected.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from partage_plugins.vocabulary.names import ContainerKey, Kind, NodeName, Plugi
 from partage_plugins.vocabulary.node import NodeRole
 
 HostEvent = messages.Started | PluginError
-"""What a daemon wants to log: the child has started and loaded this, or died."""
-_ITSELF: Final = "host"  # stands for a plugin's name where no plugin was running
+"""For the daemon's log: the child has started, with the plugins that it loaded, or died."""
+_ITSELF: Final = "host"  # replaces the plugin's name where no plugin was running
 _GRACE_S: Final = 0.2
 _REAP_S: Final = 1.0
 _FAULTS: Final[Mapping[str, type[PluginError]]] = {
@@ -48,29 +48,29 @@ _FAULTS: Final[Mapping[str, type[PluginError]]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class HostSettings:
-    """How the host runs its child."""
+    """Settings of the host and its child."""
 
     node: NodeName
     root: str = "/"
     driver_root: str = "/"
     """Below the root."""
     host: str = "/"
-    """Where the host's root is mounted, for a daemon in a container."""
+    """Where the host's root is mounted, if the daemon runs in a container."""
     role: NodeRole = "crishim"
-    """Of the daemon that holds it."""
+    """The daemon that uses this host."""
     paths: Mapping[str, str] | None = None
-    """Plugins as `module:Class` by name; None: those that are installed."""
+    """Plugins as `module:Class` by name; None: the installed ones."""
     blocked: frozenset[PluginName] = frozenset()
     traced: bool = False
     call_deadline_s: float = 2.0
-    """A plugin that needs longer for one container is killed; kubelet's own deadline is 120 s."""
+    """A plugin that takes longer for one container is killed; kubelet's own deadline is 120 s."""
     start_deadline_s: float = 30.0
-    """For all plugins' imports and starts together."""
+    """For imports and starts of all plugins together."""
     stop_deadline_s: float = 2.0
     memory_bytes: int = 512 * 1024 * 1024
-    """What the child may allocate; a plugin that leaks meets this, not the node's memory."""
+    """Memory limit of the child, so that a plugin that leaks does not exhaust the node's memory."""
     pauses_s: tuple[float, ...] = (0, 0.1, 0.5, 1, 5)
-    """Before the next start, after so many deaths in a row without an answer between them."""
+    """Pauses before the next start, by the number of consecutive deaths without a reply in between."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class _Running:
 
 
 class PluginHost:
-    """The node plugins, behind a process border."""
+    """The node plugins, in a process of their own."""
 
     def __init__(self, settings: HostSettings, *, on_event: Callable[[HostEvent], None] | None = None) -> None:
         self._settings = settings
@@ -94,12 +94,12 @@ class PluginHost:
         self._last_death: PluginCrashed | PluginHung | None = None
 
     async def start(self) -> messages.Started:
-        """Starts the child and says what was loaded; raises `PluginCrashed` or `PluginHung` if it does not come up."""
+        """Starts the child and returns what it loaded; raises `PluginCrashed` or `PluginHung` if it does not start."""
         async with self._turn:
             return (await self._running()).started
 
     async def adjust(self, container: Container, granted: Granted) -> Adjusted:
-        """What must change in this container; grants and parts may be raw JSON, as decoded without kinds."""
+        """The changes to this container; grants and parts may be raw JSON, as decoded without kinds."""
         question = messages.Adjust(
             id=next(self._numbers),
             container=container,
@@ -113,11 +113,11 @@ class PluginHost:
         return reply.adjusted
 
     async def removed(self, key: ContainerKey) -> None:
-        """Cleans up after a container; after an error, call again later: that is what at least once means."""
+        """Cleans up after a container; after an error call it again later, since it must happen at least once."""
         await self._ask(messages.Removed(id=next(self._numbers), key=key))
 
     async def stop(self) -> None:
-        """Lets the plugins end in good order, and ends them if they do not."""
+        """Lets the plugins stop by themselves, and kills them if they do not."""
         async with self._turn:
             child, self._child = self._child, None
             if child is not None:
@@ -130,7 +130,7 @@ class PluginHost:
         async with self._turn:
             try:
                 reply = await self._ask_once(question)
-            except PluginCrashed:  # once more: hooks answer the same for the same key
+            except PluginCrashed:  # retried once: hooks return the same for the same key
                 reply = await self._ask_once(question)
         self._deaths = 0
         match reply:
@@ -146,7 +146,7 @@ class PluginHost:
         return await self._answered(child.process, child.channel, question, self._settings.call_deadline_s)
 
     async def _running(self) -> _Running:
-        """The child; started if there is none, refused while it is in its pause."""
+        """The child; started if there is none, refused during a long pause."""
         child = self._child
         if child is not None and child.channel.is_open:
             return child
@@ -159,7 +159,7 @@ class PluginHost:
         return self._child
 
     async def _pause(self) -> None:
-        """Waits out a short pause; refuses with the last reason during a long one."""
+        """Waits for the end of a short pause; raises the last error during a long one."""
         pause_s = self._not_before_s - asyncio.get_running_loop().time()
         if self._last_death is not None and pause_s > self._settings.call_deadline_s:
             last = self._last_death
@@ -198,7 +198,7 @@ class PluginHost:
     async def _answered(
         self, process: HostProcess, channel: Channel, question: messages.Question, deadline_s: float
     ) -> messages.Reply:
-        """The child's reply; a child that dies or takes too long is ended."""
+        """The child's reply; a child that dies or exceeds the deadline is ended."""
         try:
             async with asyncio.timeout(deadline_s):
                 return await channel.ask(question)
@@ -221,7 +221,7 @@ class PluginHost:
 
 
 async def _ended(process: HostProcess, channel: Channel, *, grace_s: float = _GRACE_S) -> str:
-    """Ends a child and says how it died; a child that cannot be killed is left to the kernel."""
+    """Ends a child and returns how it died; a child that cannot be killed is abandoned."""
     channel.close()
     try:
         async with asyncio.timeout(_REAP_S):

@@ -1,8 +1,9 @@
-"""What parent and child say to each other.
+"""The messages between parent and child.
 
 Frames of a 4-byte length and msgpack; one reply to each question, matched by number.
-Both ends come from one installation, so there is no version here. The parent distrusts the child: what it sends is
-decoded into types, and whatever does not decode is a fault of the child.
+
+Both ends come from one installation, so the protocol has no version. The parent does not trust the child: its messages
+are decoded into types, and a message that does not decode is an error of the child.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ HEADER_BYTES: Final = 4
 
 
 class Start(Struct, frozen=True, kw_only=True, tag="start"):
-    """First of all: load the plugins and begin."""
+    """The first message: load and start the plugins."""
 
     id: int
     node: NodeName
     root: str
     paths: dict[str, str] | None
-    """Plugins given by hand; None: those that are installed."""
+    """Plugins as `module:Class` by name; None: the installed ones."""
     blocked: tuple[PluginName, ...]
     traced: bool
     driver_root: str = "/"
@@ -38,7 +39,7 @@ class Start(Struct, frozen=True, kw_only=True, tag="start"):
 
 
 class Adjust(Struct, frozen=True, kw_only=True, tag="adjust"):
-    """What must change in this container? Grants and parts are JSON by kind, as they were written."""
+    """Asks for the changes to a container. Grants and parts are JSON by kind, as they were written."""
 
     id: int
     container: Container
@@ -48,7 +49,7 @@ class Adjust(Struct, frozen=True, kw_only=True, tag="adjust"):
 
 
 class Removed(Struct, frozen=True, kw_only=True, tag="removed"):
-    """Clean up after this container."""
+    """Asks to clean up after a container."""
 
     id: int
     key: ContainerKey
@@ -59,12 +60,12 @@ class Stop(Struct, frozen=True, kw_only=True, tag="stop"):
 
 
 class Started(Struct, frozen=True, kw_only=True, tag="started"):
-    """What was loaded, and what was not and why."""
+    """Which plugins were loaded, and the errors of the others."""
 
     id: int
     loaded: tuple[tuple[PluginName, str], ...]
     kinds: dict[Kind, PluginName]
-    """Kinds with an owner in force."""
+    """Kinds with a working owner."""
     faults: tuple[str, ...]
     blocked: tuple[PluginName, ...]
     unknown_blocked: tuple[PluginName, ...]
@@ -80,14 +81,14 @@ class Done(Struct, frozen=True, kw_only=True, tag="done"):
 
 
 class Refusal(Struct, frozen=True, kw_only=True, tag="refusal"):
-    """No, in one sentence for the user."""
+    """A refusal, in one sentence for the user."""
 
     id: int
     why: str
 
 
 class Fault(Struct, frozen=True, kw_only=True, tag="fault"):
-    """A plugin did what it may not."""
+    """A plugin violated its contract."""
 
     id: int
     error: Literal["PluginFailed", "PluginNonsense", "AdjustmentConflict"]
@@ -107,17 +108,17 @@ _REPLIES: Final[msgspec.msgpack.Decoder[Reply]] = msgspec.msgpack.Decoder(Reply)
 
 
 def framed(message: Question | Reply) -> bytes:
-    """A message as it goes over the socket."""
+    """A message with its frame header."""
     body = _ENCODER.encode(message)
     return len(body).to_bytes(HEADER_BYTES, "big") + body
 
 
 class TooLarge(Exception):
-    """A frame larger than its reader takes."""
+    """A frame larger than its reader accepts."""
 
 
 def taken(incoming: bytearray, *, at_most: float = math.inf) -> bytes | None:
-    """The first frame of what has come, which loses it, without its length; None where it is not whole yet."""
+    """Removes the first frame from `incoming` and returns its body; None if it is not complete yet."""
     if len(incoming) < HEADER_BYTES:
         return None
     size = int.from_bytes(incoming[:HEADER_BYTES], "big")
@@ -136,5 +137,5 @@ def decode_question(body: bytes | memoryview) -> Question:
 
 
 def decode_reply(body: bytes | memoryview) -> Reply:
-    """What the child answers; raises `msgspec.MsgspecError` for anything else."""
+    """Decodes a message of the child; raises `msgspec.MsgspecError` if it is not valid."""
     return _REPLIES.decode(body)

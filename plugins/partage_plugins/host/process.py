@@ -1,4 +1,4 @@
-"""The child that runs node plugins; ending it never blocks, not even where it cannot be killed."""
+"""The child process that runs node plugins; ending it never blocks, even if it cannot be killed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class HostProcess:
                 [*_COMMAND, str(theirs.fileno()), str(box), str(memory_bytes)],
                 stdin=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(), box),
-                start_new_session=True,  # so that what a plugin starts ends with it
+                start_new_session=True,  # so that processes started by a plugin are killed with it
             )
             self._box = blackbox.BlackBox(box)
         except BaseException:
@@ -45,14 +45,14 @@ class HostProcess:
         return self._group.pid
 
     def running(self) -> tuple[str, str]:
-        """Plugin and hook that run now, or ran when it died; empty where none did."""
+        """The plugin and hook that run now or ran when the child died; empty if none did."""
         return self._box.read()
 
     def end(self, *, grace_s: float) -> asyncio.Future[str]:
-        """Ends the child and what its plugins started; the result says how the child ended.
+        """Ends the child and the processes that its plugins started; the result describes how the child ended.
 
-        A child that has closed its socket is dying already: the grace lets it die of its own cause. To ask again,
-        or to stop waiting, changes nothing.
+        A child that has closed its socket is dying already: the grace period lets it die of its own cause. Further
+        calls return the same result, and cancelling the wait does not stop the end.
         """
         if self._ended is None:
             self._ended = self._end(grace_s)
@@ -61,7 +61,8 @@ class HostProcess:
     def _end(self, grace_s: float) -> asyncio.Future[str]:
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[str] = loop.create_future()
-        # A daemon thread of its own: a child that hangs in a driver may never be reaped, and must hold up nothing.
+        # A daemon thread for each child: a child that hangs in a driver may never be reaped, and must block nothing
+        # else.
         threading.Thread(target=self._reap, args=(loop, ended), name="plugin-host-reaper", daemon=True).start()
         if grace_s:
             loop.call_later(grace_s, self._group.kill)
@@ -71,8 +72,8 @@ class HostProcess:
 
     def _reap(self, loop: asyncio.AbstractEventLoop, ended: asyncio.Future[str]) -> None:
         self._group.has_exited(waits=True)
-        self._group.kill()  # what its plugins started may live on
+        self._group.kill()  # processes that its plugins started may still run
         how = self._group.reap() or "does not end"
         self._box.close()
-        with contextlib.suppress(RuntimeError):  # the loop may be gone by now
+        with contextlib.suppress(RuntimeError):  # the loop may be closed by now
             loop.call_soon_threadsafe(ended.set_result, how)

@@ -1,5 +1,5 @@
-"""How plugins are found, loaded one by one, and called with their names on every fault.
+"""Finds plugins, loads them one by one, and calls them so that every error names its plugin.
 
-`finding` reads entry points, `registry` registers and checks, `calls` binds hooks to plain functions, `watchdog` ends
-a process whose plugin hangs. The typed façades over it are in `partage_plugins.sides`.
+`entry_points` finds them, `registry` registers and checks, `calls` binds hooks to plain functions, `watchdog` ends a
+process whose plugin hangs. The hosts' typed interfaces on top of it are in `partage_plugins.sides`.
 """

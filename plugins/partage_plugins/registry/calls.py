@@ -1,8 +1,8 @@
-"""Binds hooks to plain functions, so that every fault and every moment spent has a plugin's name.
+"""Binds hooks to plain functions, so that every error and all time spent is attributed to a plugin.
 
-pluggy's own call collects results without saying whose they are and stops at the first exception; both sides need to
-know who. A bound call takes the specification's arguments by position and costs a fraction of a microsecond over the
-bare function.
+pluggy's own call collects results without their plugins and stops at the first exception; both sides need the plugin of
+each. A bound call takes the specification's arguments by position and adds a fraction of a microsecond to the bare
+function.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from partage_plugins.registry.entry_points import described
 from partage_plugins.registry.registry import Registry
 from partage_plugins.vocabulary.names import PluginName
 
-_PASSED_ON: Final = (Refused, DecodeError, KeyboardInterrupt)  # a plugin's considered no, and the user's
+_PASSED_ON: Final = (Refused, DecodeError, KeyboardInterrupt)  # a plugin's refusals, and the user's interrupt
 _LONGEST_TRACE: Final = 300
 
 
 class Activity:
-    """Which call is running: written at every call, read by the watchdog."""
+    """The running call: written at every call, read by the watchdog."""
 
     __slots__ = ("current", "serial")
 
@@ -50,19 +50,19 @@ class Call:
         self._function, self._activity = function, activity
 
     def __call__(self, *arguments: Any) -> Any:  # noqa: ANN401  the façade knows the types
-        """The answer, unchecked; whatever else is raised becomes `PluginFailed`."""
+        """The unchecked result; exceptions other than refusals and interrupts become `PluginFailed`."""
         self._activity.enter(self)
         try:
             return self._function(*arguments)
         except _PASSED_ON:
             raise
-        except BaseException as error:  # a plugin may raise anything, and must neither end nor cancel us
+        except BaseException as error:  # a plugin may raise anything, and must neither end nor cancel this process
             raise PluginFailed(self.plugin, self.hook, f"raised {type(error).__name__}", str(error)) from error
         finally:
             self._activity.leave()
 
     def going_on(self, function: Callable[..., Any]) -> Call:
-        """A function that this call returned: its faults and its time are this plugin's too."""
+        """Wraps a function that this call returned, so that its errors and time are attributed to this plugin."""
         return Call(self.plugin, self.hook, function, self._activity)
 
 
@@ -78,7 +78,7 @@ def bound(registry: Registry, hook: str, activity: Activity, *, traced: bool) ->
 
 
 def _by_position(implementation: HookImpl, names: tuple[str, ...]) -> Callable[..., Any]:
-    """The function itself, or where it takes fewer arguments or in another order, one that picks them."""
+    """The function itself, or a wrapper that picks its arguments if it takes fewer or in another order."""
     taken = implementation.argnames
     if tuple(taken) == names:
         return implementation.function

@@ -1,4 +1,4 @@
-"""Finds plugins by their entry points and makes them, one by one: one that fails is reported and costs no other."""
+"""Finds plugins by their entry points and instantiates them, one by one: an error in one does not affect the others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from partage_plugins.errors import PluginNotLoaded
 from partage_plugins.vocabulary.names import PluginName
 
-if TYPE_CHECKING:  # it brings half of the email package along, for processes that never look for a plugin
+if TYPE_CHECKING:  # importing it loads half of the email package, which processes without plugins do not need
     from importlib.metadata import EntryPoint
 
 BLOCK_VARIABLE: Final = "PARTAGE_PLUGINS_BLOCK"
@@ -21,7 +21,7 @@ OURS: Final = "partage"
 
 @dataclass(frozen=True)
 class Candidate:
-    """A plugin that may be loaded: its name, where it comes from, and how to get the class."""
+    """A plugin that may be loaded: its name, its origin, and a function that returns its class."""
 
     name: PluginName
     origin: str
@@ -29,7 +29,7 @@ class Candidate:
 
 
 def installed(group: str) -> list[Candidate]:
-    """What the installed distributions offer: ours first, then by name, so that the order never depends on the disk."""
+    """The plugins of installed distributions: ours first, then by name, so the order does not depend on the disk."""
     from importlib.metadata import entry_points  # noqa: PLC0415  see above
 
     found = sorted(entry_points(group=group), key=lambda entry: (_distribution(entry) != OURS, entry.name))
@@ -37,7 +37,7 @@ def installed(group: str) -> list[Candidate]:
 
 
 def from_paths(paths: Mapping[str, str]) -> list[Candidate]:
-    """Plugins given by hand, `module:Class` by name: for tests and demonstrations."""
+    """Plugins as `module:Class` by name, for tests and demonstrations."""
     return [Candidate(PluginName(name), path, partial(_import, path)) for name, path in paths.items()]
 
 
@@ -48,17 +48,17 @@ def blocked_names(environment: Mapping[str, str]) -> frozenset[PluginName]:
 
 
 def tracing(environment: Mapping[str, str]) -> bool:
-    """Whether the operator wants to see every call."""
+    """Whether the operator wants every call printed."""
     return environment.get(TRACE_VARIABLE, "") not in ("", "0")
 
 
 def made(candidate: Candidate) -> object:
-    """The plugin itself: an instance of the class that was named."""
+    """Instantiates the candidate's class."""
     try:
         plugin_class = candidate.load()
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # a plugin may raise anything, and must neither end nor cancel us
+    except BaseException as error:  # a plugin may raise anything, and must neither end nor cancel this process
         raise PluginNotLoaded(candidate.name, "import", f"{candidate.origin}: {described(error)}") from error
     if not isinstance(plugin_class, type):
         why = f"{candidate.origin} is a {type(plugin_class).__name__}; allowed: a class without arguments"

@@ -1,7 +1,7 @@
-"""Registers plugins of one side: checks their hooks, finds the owners of kinds, accounts for what was not loaded.
+"""Registers the plugins of one side: checks their hooks, finds the owners of kinds, reports what was not loaded.
 
-pluggy does what it is good at (specifications, markers, argument checks, order); what it leaves open is closed here: a
-misspelt or unmarked hook is found at start, and each fault carries the plugin's name.
+pluggy does what it is good at (specifications, markers, argument checks, order); this module adds what it lacks: a
+misspelt or unmarked hook is detected at start, and each error carries the plugin's name.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _PREFIX = "partage_"
 
 @dataclass(frozen=True)
 class LoadReport:
-    """What happened to each candidate."""
+    """The result for each candidate."""
 
     loaded: tuple[tuple[PluginName, str], ...]
     """Name and origin, in calling order."""
     faults: tuple[PluginNotLoaded, ...]
     blocked: tuple[PluginName, ...]
     unknown_blocked: tuple[PluginName, ...]
-    """Names that are blocked and not installed: a typing error, perhaps."""
+    """Blocked names that are not installed, perhaps misspelt."""
 
 
 class Registry:
@@ -65,14 +65,14 @@ class Registry:
         return tuple(hook for hook in dir(self._spec) if hook.startswith(_PREFIX))
 
     def kind(self, name: Kind) -> AnyKind | None:
-        """The kind of that name, or None where no plugin owns it."""
+        """The kind of that name, or None if no plugin owns it."""
         return self._kinds.get(name)
 
     def owner(self, kind: Kind) -> PluginName | None:
         return self._owners.get(kind)
 
     def load(self, candidates: Iterable[Candidate], blocked: frozenset[PluginName] = frozenset()) -> LoadReport:
-        """Registers the candidates one by one; none that fails keeps another out."""
+        """Registers the candidates one by one; a failure of one does not affect the others."""
         faults: list[PluginNotLoaded] = []
         seen: set[PluginName] = set()
         for candidate in candidates:
@@ -90,7 +90,7 @@ class Registry:
         )
 
     def add(self, candidate: Candidate) -> None:
-        """Makes and registers one plugin."""
+        """Instantiates and registers one plugin."""
         if candidate.name in self._candidates:
             why = f"{candidate.origin} has the name of {self._candidates[candidate.name].origin}; block or remove one"
             raise PluginNotLoaded(candidate.name, "register", why)
@@ -103,7 +103,7 @@ class Registry:
             self._kinds[kind.name], self._owners[kind.name] = kind, candidate.name
 
     def renew(self, name: PluginName) -> None:
-        """Replaces a plugin by a new instance, whose state is empty."""
+        """Replaces a plugin with a new instance, whose state is empty."""
         plugin = made(self._candidates[name])
         self._manager.unregister(name=name)
         self._register(name, plugin)
@@ -147,7 +147,7 @@ class Registry:
             kind = hook()
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # a plugin may raise anything, and must neither end nor cancel us
+        except BaseException as error:  # a plugin may raise anything, and must neither end nor cancel this process
             raise PluginNotLoaded(name, "partage_kind", described(error)) from error
         if kind is None:
             return None

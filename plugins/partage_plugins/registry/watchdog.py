@@ -1,9 +1,9 @@
-"""Ends a process whose plugin hangs: a scheduler that waits for ever is worse than one that starts again.
+"""Ends a process whose plugin hangs: a scheduler that blocks is worse than one that restarts.
 
-A thread looks at the running call. It cannot run while a plugin's native code holds the interpreter, so at each look it
-also sets the kernel's alarm clock further ahead. When that rings, the stack is written without the interpreter's help
-(plugin file and hook are in it), and the signal ends the process; so it does with a process that was stopped for so
-long. `SIGALRM` is this module's alone.
+A thread polls the running call. It cannot run while a plugin's native code holds the GIL, so at each poll it also sets
+the kernel's alarm timer further ahead. When that expires, faulthandler writes the stack without the interpreter's help
+(it names the plugin's file and hook), and the signal ends the process. The same happens to a process that was stopped
+for that long. `SIGALRM` is reserved for this module.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Watchdog:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stops watching and puts the alarm clock away."""
+        """Stops watching and disarms the timer."""
         self._stopped.set()
         self._thread.join()
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -55,7 +55,7 @@ class Watchdog:
 
 
 def _end_process(call: Call) -> None:
-    """Says who hangs, shows where, and ends the process without asking it: it would hang too."""
+    """Prints the hanging plugin and all stacks, and exits without cleanup, which would hang as well."""
     line = f"partage: plugin {call.plugin} hangs in {call.hook}; ending the process so that it starts again\n"
     os.write(2, line.encode())
     faulthandler.dump_traceback(file=2, all_threads=True)

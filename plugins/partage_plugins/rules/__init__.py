@@ -1,1 +1,1 @@
-"""Pure decisions about plugins' answers: how adjustments are merged, and which promises no plugin enforces."""
+"""Pure decisions about plugins' results: how adjustments are merged, and which promises no plugin enforces."""

@@ -1,9 +1,9 @@
-"""Which promises of a container's grants would be empty: made by a grant, enforced by no plugin.
+"""Finds the promises of a container's grants that no plugin enforces.
 
 A grant below a whole device promises the rest to others. If nothing on the node enforces that, the container must not
-start, unless the operator's setting says that promises are advisory. No setting allows a movable grant that does not
-move: its card may be promised beyond what it has, and whoever stays on it takes from others what they were promised,
-though all keep to their limits.
+start, unless the operator has set promises to advisory. No setting allows a movable grant whose memory does not move:
+its card may be oversubscribed, and a container that stays on it takes memory that others were promised, even if all
+keep to their limits.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Broken = Mapping[Kind, tuple[Promise, ...]]
 
 
 def unenforced(granted: Granted, adjustment: Adjustment, kinds: Iterable[AnyKind]) -> dict[Kind, tuple[Promise, ...]]:
-    """What these grants promise and this adjustment does not enforce."""
+    """The promises of these grants that this adjustment does not enforce."""
     broken: dict[Kind, tuple[Promise, ...]] = {}
     for kind in kinds:
         part = granted.part(kind)
@@ -40,7 +40,7 @@ def unenforced(granted: Granted, adjustment: Adjustment, kinds: Iterable[AnyKind
 
 
 def require_enforced(broken: Broken, enforcement: Enforcement) -> None:
-    """Refuses where a promise is empty; of limits not where they are advisory."""
+    """Refuses if a promise is not enforced; limits may be unenforced if they are advisory."""
     limits = {kind: rest for kind, promises in broken.items() if (rest := tuple(p for p in promises if p != _MOVABLE))}
     if limits and enforcement == "strict":
         what = "; ".join(f"{', '.join(promises)} of {kind}" for kind, promises in sorted(limits.items()))

@@ -1,6 +1,6 @@
-"""On which level which cards of a node are close: `vocabulary.topology` for cards. Pure.
+"""The groups of close cards of a node, on each level: `vocabulary.topology` for cards. Pure.
 
-A level that the driver says nothing of has a group for each card, so that nobody is promised what is not known.
+On a level that the driver does not report, each card is a group of its own, so that nothing unknown is promised.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from partage_plugins.vocabulary.topology import Levels
 
 
 class CardLevels(NamedTuple):
-    """The group of each card by its place, on each level."""
+    """The group of each card, in the order of the node's cards, on each level."""
 
     nvlink: tuple[int, ...] = ()
     pcie: tuple[int, ...] = ()
@@ -25,14 +25,14 @@ class CardLevels(NamedTuple):
 
 
 def card_levels(part: GpuPart | None) -> CardLevels:
-    """Of all cards of a node."""
+    """The levels of all cards of a node."""
     if part is None:
         return CardLevels()
     return CardLevels(_linked(part), _switched(part.cards), _of_one_processor(part.cards))
 
 
 def _linked(part: GpuPart) -> tuple[int, ...]:
-    """Groups of which every two cards have a link: each card joins the first that it is linked with all of."""
+    """Groups that are linked pairwise: each card joins the first group whose cards it has links to."""
     groups: list[list[int]] = []
     for place in range(len(part.cards)):
         joined = next((group for group in groups if all(_has_link(part, place, other) for other in group)), None)
@@ -48,7 +48,7 @@ def _has_link(part: GpuPart, one: int, other: int) -> bool:
 
 
 def _switched(cards: Sequence[Card]) -> tuple[int, ...]:
-    """Instances of one GPU lie behind the same switch, whether it is known or not."""
+    """MIG instances of one GPU are behind the same switch, even if it is not known."""
     return _numbered(
         {
             place: card.parent or card.id if card.pcie_switch is None else card.pcie_switch
@@ -58,7 +58,7 @@ def _switched(cards: Sequence[Card]) -> tuple[int, ...]:
 
 
 def _of_one_processor(cards: Sequence[Card]) -> tuple[int, ...]:
-    """A machine with one NUMA node names none; where some cards name theirs, the others' is not known."""
+    """A machine with one NUMA node reports none; if some cards report theirs, the others' are unknown."""
     is_one = all(card.numa_node is None for card in cards)
     return _numbered(
         {
@@ -69,6 +69,6 @@ def _of_one_processor(cards: Sequence[Card]) -> tuple[int, ...]:
 
 
 def _numbered(groups: Mapping[int, str | int]) -> tuple[int, ...]:
-    """Small numbers in the order of places, so that equal boards have equal levels."""
+    """Renumbers groups in the order of the cards, so that equal boards have equal levels."""
     numbers: dict[str | int, int] = {}
     return tuple(numbers.setdefault(groups[place], len(numbers)) for place in sorted(groups))

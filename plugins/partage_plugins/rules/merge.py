@@ -1,7 +1,7 @@
-"""Merges what several plugins want changed in one container; every changed field has an owner.
+"""Merges several plugins' changes to one container; every changed field has an owner.
 
-Two plugins that set a field to the same value share it; two that set it differently are a conflict that names both and
-the field, never the values (they may be secret). Nothing is decided by order.
+Plugins that set a field to the same value share it; if they set different values, the error names both plugins and the
+field, never the values (they may be secret). Nothing depends on the order of plugins.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from partage_plugins.vocabulary.names import Kind, PluginName
 
 HOOK: Final = "partage_adjust"
 Field = tuple[str, ...]
-"""What is set and where: `("env", "PATH")`, `("mounts", "/lib/x.so")`; of a single value its name alone."""
+"""A field and its key: `("env", "PATH")`, `("mounts", "/lib/x.so")`; for a single value just its name."""
 _NOTHING: Final = Adjustment()
 _MERGED: Final = tuple(name for name in Adjustment.__struct_fields__ if name != "enforces")
-"""All that is set in a container: a new field of an adjustment is merged like the others."""
+"""All fields that are set in a container: a new field of an adjustment is merged like the others."""
 
 
 class Merged(Struct, frozen=True, kw_only=True):
-    """All plugins' changes as one, and who owns each field."""
+    """All plugins' changes as one, and the owners of each field."""
 
     adjustment: Adjustment
     owners: Mapping[str, tuple[PluginName, ...]]
-    """By field, written `env PATH`: more than one where plugins agree."""
+    """By field, written `env PATH`: more than one if plugins agree."""
 
 
 def merge(answers: Sequence[tuple[PluginName, Adjustment]]) -> Merged:
-    """One adjustment of all answers, or the first conflict between two of them."""
+    """Merges all adjustments into one, or raises the first conflict between two of them."""
     values: dict[Field, Any] = {}
     owners: dict[Field, tuple[PluginName, ...]] = {}
     for plugin, answer in answers:
@@ -49,7 +49,7 @@ def merge(answers: Sequence[tuple[PluginName, Adjustment]]) -> Merged:
 
 
 def checked(plugin: PluginName, answer: object) -> Adjustment | None:
-    """A plugin's answer with every value checked against its type; None if it wants nothing."""
+    """A plugin's result with every value checked against its type; None if it changes nothing."""
     if answer is None:
         return None
     if not isinstance(answer, Adjustment):
@@ -61,7 +61,7 @@ def checked(plugin: PluginName, answer: object) -> Adjustment | None:
 
 
 def _fields(plugin: PluginName, answer: Adjustment) -> list[tuple[Field, Any]]:
-    """Each entry of a mapping, each item of a tuple, and each single value that is set has an owner of its own."""
+    """Splits an adjustment into fields with owners: mapping entries, tuple items, and single values that are set."""
     found: list[tuple[Field, Any]] = []
     for name in _MERGED:
         value = getattr(answer, name)

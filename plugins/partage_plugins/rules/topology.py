@@ -1,9 +1,9 @@
-"""Finds devices that lie as a request's bundles want them. Pure, for any kind of device.
+"""Finds devices that satisfy a request's bundles. Pure, for any kind of device.
 
-Which group each bundle gets is tried, the fullest that will do first; which devices that are is a matching, so that
-devices which several bundles could have are never tried one by one. What failed is remembered: with `n` groups in use
-there are at most `2**n` questions for each bundle, and nodes have few groups. A request must not keep its asker busy,
-so after `_MOST_STEPS` the answer is no, though some choice might do.
+The group for each bundle is chosen by backtracking, the fullest group that suffices first; devices within groups are
+assigned by bipartite matching, so devices that suit several bundles are never tried one by one. Failures are memoized:
+with `n` groups in use there are at most `2**n` states for each bundle, and nodes have few groups. To bound the time,
+the search gives up after `_MOST_STEPS`, even if a solution may exist.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _MOST_STEPS: Final = 2_000
 
 
 def gathered(levels: Levels, free: Sequence[int], bundles: Sequence[Bundle], count: int) -> tuple[int, ...] | None:
-    """`count` of the free devices that meet all bundles, by place; None where there are none.
+    """`count` of the free devices that satisfy all bundles, as indices; None if there is no solution.
 
-    `free` begins with the devices that are liked best. A level that the node does not know has no groups.
+    `free` is in order of preference, the best first. A level that the node does not know has no groups.
     """
     if count > len(free) or sum(bundle.count for bundle in bundles) > count:
         return None
@@ -28,15 +28,15 @@ def gathered(levels: Levels, free: Sequence[int], bundles: Sequence[Bundle], cou
 
 
 class _Demand(NamedTuple):
-    """A bundle in a row with the others, after the bundle that it is part of."""
+    """A bundle in a flat list, after the bundle that contains it."""
 
     level: str | None
-    """None: any free device will do."""
+    """None: any free device."""
     size: int
     own: int
-    """Of these the devices that are in none of its parts."""
+    """The number of these devices that are in none of its parts."""
     within: int | None
-    """The demand that it is part of, by its place in the row."""
+    """The index of the demand that contains it."""
 
 
 def _flat(bundles: Sequence[Bundle], count: int) -> list[_Demand]:
@@ -55,12 +55,12 @@ def _append(row: list[_Demand], bundles: Sequence[Bundle], within: int | None) -
 
 
 class _Gathering:
-    """One question about one node."""
+    """One search on one node."""
 
     def __init__(self, levels: Levels, free: Sequence[int], demands: Sequence[_Demand]) -> None:
         self._levels, self._free, self._demands = levels, free, demands
         self._holder: dict[int, int] = {}
-        """By device, the demand that it is meant for."""
+        """The demand that each device is assigned to."""
         self._failed: set[tuple[object, ...]] = set()
         self._left = _MOST_STEPS
 
@@ -88,7 +88,7 @@ class _Gathering:
         return False
 
     def _key(self, chosen: tuple[frozenset[int], ...]) -> tuple[object, ...]:
-        """All that the demands still to come depend on."""
+        """The state that the remaining demands depend on."""
         held: Counter[frozenset[int]] = Counter()
         for devices, demand in zip(chosen, self._demands, strict=False):
             held[devices] += demand.own
@@ -97,7 +97,7 @@ class _Gathering:
         return len(chosen), frozenset(held.items()), open_groups
 
     def _groups(self, chosen: tuple[frozenset[int], ...]) -> list[frozenset[int]]:
-        """The free devices of each group that may do, the fewest first, so that larger groups stay whole."""
+        """The free devices of each suitable group, the fewest first, so that larger groups stay whole."""
         demand = self._demands[len(chosen)]
         within = self._free if demand.within is None else [each for each in self._free if each in chosen[demand.within]]
         if demand.level is None:
@@ -114,7 +114,7 @@ class _Gathering:
         return all(self._give_one(chosen, number, {number}) for _ in range(own))
 
     def _give_one(self, chosen: tuple[frozenset[int], ...], number: int, asked: set[int]) -> bool:
-        """One device more for a demand; one that another demand has, if that finds another."""
+        """Assigns one more device to a demand, perhaps another demand's device if that can get a different one."""
         mine = [place for place in self._free if place in chosen[number]]
         unheld = next((place for place in mine if place not in self._holder), None)
         if unheld is not None:

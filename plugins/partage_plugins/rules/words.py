@@ -1,6 +1,6 @@
-"""Words about cards that nothing read: a pod that has one must not run without a card in silence. Pure.
+"""Finds keys about cards that no plugin reads, so that a pod does not silently run without a card. Pure.
 
-Of resources only those are told that nobody gives: they keep a pod from running. Annotations, labels and environment
+Resources are reported only if no node has them: they keep a pod from running. Annotations, labels and environment
 variables keep nothing from running.
 """
 
@@ -17,23 +17,23 @@ from partage_plugins.vocabulary.pods import Pod
 from partage_plugins.vocabulary.words import DialectWords, Where
 
 _MOST: Final = 3
-"""So many keys of one pod are told."""
+"""Keys of one pod that are reported."""
 _TRIED: Final = 16
-"""So many keys of one pod are compared with all words, which takes a while."""
+"""Keys of one pod that are compared with all known ones, which is slow."""
 _LONGEST: Final = 80
 _SHORTEST: Final = 5
-"""Of a word that somebody may have meant without its domain: labels such as `gpu` are anybody's."""
+"""Length of a key that is recognized without its domain; shorter labels such as `gpu` may belong to anything."""
 _ALIKE: Final = 0.8
 
 
 class Spoken(NamedTuple):
-    """One key of a pod that is about cards."""
+    """One key of a pod that relates to cards."""
 
     key: str
     where: Where
     words: DialectWords
     meant: str | None = None
-    """The word that is most like it; None where it is spelt as it should be, or like no other."""
+    """The most similar known key; None if it is spelt correctly or resembles none."""
 
     @property
     def is_asking(self) -> bool:
@@ -41,7 +41,7 @@ class Spoken(NamedTuple):
 
     @property
     def is_passed_over(self) -> bool:
-        """Whether a pod that asks for cards in other words runs, and nothing comes of this one."""
+        """Whether it has no effect on a pod that runs with a request in other keys."""
         return self.is_asking and not self.words.is_read and self.where != "limits"
 
     @property
@@ -50,7 +50,7 @@ class Spoken(NamedTuple):
 
 
 class Lexicon:
-    """The words of all systems that are known here."""
+    """The keys of all known systems."""
 
     def __init__(self, words: Iterable[DialectWords]) -> None:
         self._words = tuple(words)
@@ -66,11 +66,11 @@ class Lexicon:
         self._meant = lru_cache(maxsize=1 << 10)(self._most_alike)
 
     def spoken(self, pod: Pod, *, absent: Collection[str]) -> Iterator[Spoken]:
-        """Its keys that are about cards, right or misspelt; of resources those that are `absent`."""
+        """The pod's keys that relate to cards, correct or misspelt; of resources only those that are `absent`."""
         left = iter(range(_TRIED))
         for key, where in (*_resources(pod, absent), *_keys(pod)):
             words = self._words_of(key)
-            if where == "variables":  # anybody's, but for those that a system names
+            if where == "variables":  # of unknown origin, except those that a system names
                 if words is not None and words.where == where:
                     yield Spoken(key, where, words)
             elif words is not None:
@@ -81,10 +81,11 @@ class Lexicon:
                     yield Spoken(key, where, words, meant)
 
     def in_vain(self, pod: Pod, *, asks: bool, absent: Collection[str] = ()) -> str | None:
-        """A sentence for its owner on what of it is not read; None where there is nothing to tell.
+        """A sentence for the pod's owner about the keys that are not read; None if there are none.
 
-        `absent`: resources that it waits for and nobody gives. `asks`: a dialect read a request in it. Then what is
-        misspelt is told, and other systems' words beside it; not resources, for which the pod waits and is told so.
+        `absent`: resources that the pod waits for and no node has. `asks`: a dialect read a request in the pod. Then
+        only misspelt keys and other systems' keys are reported; not resources, since the pod waits for them and gets
+        that reason.
         """
         spoken = list(self.spoken(pod, absent=absent))
         if asks:
@@ -105,14 +106,14 @@ class Lexicon:
         return f"{begin}: {keys}{more}. {'. '.join(remedies)}"
 
     def _heard(self, pod: Pod) -> Iterator[DialectWords]:
-        """Those in whose words it asks as it should: where nothing came of it, it asked for none."""
+        """The systems in whose keys the pod makes a valid request: if it had no effect, it requested nothing."""
         for key, where in (*_resources(pod, resources_of(pod)), *_keys(pod)):
             words = self._by_key.get(key)
             if words is not None and words.is_read and key in words.asking and where == words.where:
                 yield words
 
     def _words_of(self, key: str) -> DialectWords | None:
-        """Of a key that is spelt as it should be."""
+        """The system of a correctly spelt key."""
         words = self._by_key.get(key)
         if words is None and key.startswith(self._family_prefixes):
             return next(each for prefix, each in self._families if key.startswith(prefix))
@@ -122,7 +123,7 @@ class Lexicon:
         return key.startswith(self._prefixes) or ("/" not in key and "gpu" in key.lower())
 
     def _most_alike(self, key: str) -> tuple[str | None, DialectWords | None]:
-        """Below a prefix it is a word of that system, whatever it is like; else only if it is like one."""
+        """Below a prefix any key belongs to that system; elsewhere a key must resemble a known one."""
         for prefix, words in self._by_prefix:
             if key.startswith(prefix):
                 near = get_close_matches(key, (*words.asking, *words.beside), n=1, cutoff=_ALIKE)
@@ -135,7 +136,7 @@ class Lexicon:
 
 
 def resources_of(pod: Pod) -> Collection[str]:
-    """All that its containers name, in their order."""
+    """All resources that its containers name, in order."""
     return dict.fromkeys(key for each in pod.containers for key in (*each.limits, *each.requests)).keys()
 
 
@@ -175,5 +176,5 @@ def _short(key: str) -> str:
 
 
 def first_keys(spoken: Iterable[Spoken]) -> str:
-    """Some of them, for a list."""
+    """The first few keys, for a list."""
     return ", ".join(_short(each.key) for each in islice(spoken, _MOST))

@@ -1,1 +1,1 @@
-"""The typed façades through which hosts call plugins: `scheduler` (imports numpy) and `node` (never does)."""
+"""The hosts' typed interfaces to their plugins: `scheduler` (imports numpy) and `node` (never does)."""

@@ -1,4 +1,4 @@
-"""Checks and combines answers about many nodes: cheap attribute checks for each, array work once for each decision."""
+"""Checks and combines results for many nodes: cheap attribute checks for each, array work once for each decision."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _MAX_REASONS: Final = 256
 
 
 class AllFit:
-    """All plugins' verdict on many nodes: a node fits if every plugin says so.
+    """All plugins' filter results for many nodes: a node fits if it fits for every plugin.
 
-    Reasons are put together only when somebody asks: most decisions never do.
+    Reasons are computed only on request: most decisions never need them.
     """
 
     __slots__ = ("_verdicts", "fits")
@@ -32,7 +32,7 @@ class AllFit:
         self._verdicts = verdicts
 
     def reasons(self) -> tuple[NDArray[np.uint16], tuple[Reason, ...]]:
-        """Where a node does not fit, the first refusing plugin's reason as an index into the table."""
+        """For each node that does not fit, the first refusing plugin's reason, as an index into the table."""
         codes = np.zeros(self.fits.shape, dtype=np.uint16)
         fits = np.ones(self.fits.shape, dtype=np.bool_)
         table: list[Reason] = []
@@ -48,7 +48,7 @@ class AllFit:
 
 
 def check_fits(call: Call, answer: Fits, slots: Slots) -> None:
-    """Refuses what is no verdict on these slots; one chain of cheap comparisons where all is well."""
+    """Refuses a value that is no valid result for these slots; a valid one costs a chain of cheap comparisons."""
     if type(answer) is not Fits:
         raise nonsense(call, f"returned {type(answer).__name__}; allowed: a Fits")
     fits, codes, reasons = answer
@@ -62,12 +62,12 @@ def check_fits(call: Call, answer: Fits, slots: Slots) -> None:
 
 
 def check_scores(call: Call, answer: Scores, slots: Slots) -> None:
-    """Refuses what is no score of these slots; whether the numbers are finite is checked on their sum."""
+    """Refuses a value that is no array of scores for these slots; finiteness is checked on the sum."""
     _check_array(call, "scores", answer, slots.shape, _FLOAT32)
 
 
 def combined_fits(verdicts: Sequence[tuple[Call, Fits]], slots: Slots) -> AllFit:
-    """A node fits if every plugin says so."""
+    """A node fits if it fits for every plugin."""
     together: Flags | None = None
     for _, verdict in verdicts:
         together = verdict.fits if together is None else together & verdict.fits
@@ -75,7 +75,7 @@ def combined_fits(verdicts: Sequence[tuple[Call, Fits]], slots: Slots) -> AllFit
 
 
 def combined_scores(answers: Sequence[tuple[Call, Scores, float]], slots: Slots) -> Scores:
-    """The weighted sum; names the plugin whose number is not finite."""
+    """The weighted sum; the error for a non-finite score names its plugin."""
     total: Scores | None = None
     for _, scores, weight in answers:
         weighted: Scores = scores if weight == 1 else np.multiply(scores, weight, dtype=np.float32)
@@ -88,7 +88,7 @@ def combined_scores(answers: Sequence[tuple[Call, Scores, float]], slots: Slots)
 
 
 def nonsense(call: Call, why: str) -> PluginNonsense:
-    """The error for an answer that its hook may not give."""
+    """The error for a value that its hook may not return."""
     return PluginNonsense(call.plugin, call.hook, why)
 
 
@@ -101,7 +101,7 @@ def _codes_of(call: Call, verdict: Fits) -> Codes:
 
 
 def _typed(call: Call, reason: object) -> Reason:
-    """A plugin's own words stay its own, and decide nothing."""
+    """Converts a plugin's own text to a `Reason` of the generic code, on which no decision depends."""
     if isinstance(reason, str):
         return SAID.of(reason)
     if not isinstance(reason, Reason):

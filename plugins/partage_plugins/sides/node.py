@@ -1,7 +1,7 @@
-"""The node side's typed façade over its plugins: in the advertiser's process, and in crishim's plugin host.
+"""The node side's typed interface to its plugins, used in the advertiser's process and in crishim's plugin host.
 
-What a plugin returns is checked here, value by value, and merged; a fault names the plugin and the hook. Starting and
-stopping ask every plugin even if one fails; what failed is returned, for the caller to report.
+Every value that a plugin returns is checked here, and the results are merged; an error names the plugin and the hook.
+Starting and stopping call every plugin even if one fails; the errors are returned, for the caller to report.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from partage_plugins.vocabulary.node import DeviceUse, Gauge, NodeContext
 
 
 class Adjusted(Struct, frozen=True, kw_only=True):
-    """All plugins' changes to one container, who owns each, and which promises no plugin enforces."""
+    """All plugins' changes to one container, the owners of each, and the promises that no plugin enforces."""
 
     adjustment: Adjustment
     owners: Mapping[str, tuple[PluginName, ...]] = {}
@@ -35,7 +35,7 @@ class Adjusted(Struct, frozen=True, kw_only=True):
 
 
 class NodeSide:
-    """What a node's daemons may ask of their plugins."""
+    """The calls that a node's daemons make to their plugins."""
 
     def __init__(self, registry: Registry, *, activity: Activity | None = None, traced: bool = False) -> None:
         self.activity = activity or Activity()
@@ -44,10 +44,10 @@ class NodeSide:
         self._failed: frozenset[str] = frozenset()
         self._kinds = tuple(replace(kind, promises=partial(self._promised, kind)) for kind in registry.kinds)
         self.owners: Mapping[Kind, PluginName] = self._in_force()
-        """The kinds that have an owner in force."""
+        """The kinds that have a working owner."""
 
     def started(self, context: NodeContext) -> list[PluginError]:
-        """Begins; a plugin that fails is not asked again, and its kind has no owner in force."""
+        """Starts the plugins; one that fails is not called again, and its kind has no working owner."""
         faults = self._ask_all("partage_started", context)
         self._failed = frozenset(fault.plugin for fault in faults)
         for hook, calls in self._calls.items():
@@ -59,7 +59,7 @@ class NodeSide:
         return self._ask_all("partage_stopping")
 
     def discover(self, in_use: Sequence[DeviceUse] | None) -> dict[Kind, object]:
-        """Each kind's part of the inventory, from its owner; kinds of which nothing is here are left out."""
+        """Each kind's part of the inventory, from its owner; kinds without devices on this node are left out."""
         parts: dict[Kind, object] = {}
         for call in self._calls["partage_discover"]:
             part = call(in_use)
@@ -75,7 +75,7 @@ class NodeSide:
         return gauges
 
     def adjust(self, container: Container, granted: Granted) -> Adjusted:
-        """All plugins' changes to a container; refused if a kind that it was granted has no owner in force here."""
+        """All plugins' changes to a container; refused if one of its granted kinds has no working owner here."""
         for kind_name in sorted(granted.grants):
             if kind_name not in self.owners:
                 raise Refused(f"partage: no plugin for {kind_name} is in force on this node; see the logs of crishim")
@@ -89,7 +89,7 @@ class NodeSide:
         return Adjusted(adjustment=merged.adjustment, owners=merged.owners, unenforced=broken)
 
     def removed(self, key: ContainerKey) -> None:
-        """Cleans up after a container; every plugin is asked, then the first fault is raised, or else a refusal."""
+        """Cleans up after a container; calls every plugin, then raises the first error, or else the first refusal."""
         refusals = list[Refused]()
         for error in (*self._ask_all("partage_removed", key, refusals=refusals), *refusals):
             raise error
@@ -99,7 +99,7 @@ class NodeSide:
         return {kind: owner for kind, owner in owners if owner is not None and owner not in self._failed}
 
     def _ask_all(self, hook: str, *arguments: object, refusals: list[Refused] | None = None) -> list[PluginError]:
-        """Where plugins may refuse, `refusals` is where that goes."""
+        """`refusals` collects refusals; None if plugins may not refuse."""
         faults: list[PluginError] = []
         for call in self._calls[hook]:
             try:
@@ -114,7 +114,7 @@ class NodeSide:
         return faults
 
     def _promised(self, kind: AnyKind, grant: object, part: object) -> frozenset[Promise]:
-        """What a grant promises: the owner's code, so called and checked like a hook."""
+        """The promises of a grant: computed by the owner's code, so called and checked like a hook."""
         owner = self._registry.owner(kind.name) or PluginName("")
         answer: object = Call(owner, "promises", kind.promises, self.activity)(grant, part)
         if not isinstance(answer, AbstractSet) or not answer <= PROMISES:
@@ -137,7 +137,7 @@ class NodeSide:
 
 
 def _converted(call: Call, answer: object, type_: Any) -> Any:  # noqa: ANN401  any kind's type
-    """The answer with every value checked: a struct that was made in Python was not."""
+    """The value with every field checked: structs created in Python are not validated."""
     try:
         return msgspec.convert(msgspec.to_builtins(answer), type_)
     except (msgspec.ValidationError, TypeError, ValueError) as error:

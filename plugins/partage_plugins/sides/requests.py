@@ -1,4 +1,4 @@
-"""Checks what plugins say a pod asks for and what owners grant, and puts it together by container."""
+"""Checks plugins' requests and owners' grants, and assembles them by container."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from partage_plugins.vocabulary.pods import Budgeted, BudgetUse, ContainerReques
 from partage_plugins.vocabulary.words import DialectWords
 
 _MAPPING: Final = (dict, Mapping)
-"""What most plugins answer first: to ask an abstract class takes half a microsecond."""
+"""The most common type first: an `isinstance` check of an abstract class takes half a microsecond."""
 _ANNOTATION: Final = re.compile(r"(?!([a-z0-9.-]*\.)?partage\.dev/)[a-z0-9.-]{1,253}/[A-Za-z0-9._-]{1,63}")
 _RESOURCE: Final = re.compile(r"(?!([a-z0-9.-]*\.)?kubernetes\.io/)[a-z0-9.-]{1,253}/[A-Za-z0-9._-]{1,63}")
 
@@ -26,7 +26,7 @@ _RESOURCE: Final = re.compile(r"(?!([a-z0-9.-]*\.)?kubernetes\.io/)[a-z0-9.-]{1,
 def check_asks(
     call: Call, answer: object, pod: Pod, registry: Registry
 ) -> Iterator[tuple[ContainerName, Kind, object]]:
-    """One plugin's requests, each of the type that its kind's owner declared, or `Budgeted` with such a one."""
+    """One plugin's requests, each of the type that its kind's owner declared, or `Budgeted` with such a request."""
     names = {container.name for container in pod.containers}
     if not isinstance(answer, _MAPPING):
         raise nonsense(call, f"returned {type(answer).__name__}; allowed: requests by container and kind, or None")
@@ -45,7 +45,7 @@ def check_asks(
 
 
 def check_resources(call: Call, answer: object) -> Sequence[str]:
-    """Names of resources that are no node's own."""
+    """Checks names of resources, which must have a domain other than Kubernetes' own."""
     if isinstance(answer, str) or not isinstance(answer, Sequence):
         raise nonsense(call, f"returned {type(answer).__name__}; allowed: a sequence of names of resources")
     for name in answer:
@@ -55,7 +55,7 @@ def check_resources(call: Call, answer: object) -> Sequence[str]:
 
 
 def check_words(call: Call, answer: object) -> Sequence[DialectWords]:
-    """The words of systems; no prefix is empty, or every key would be that system's."""
+    """Checks the keys of dialects; no prefix may be empty, or it would match every key."""
     if not isinstance(answer, Sequence) or not all(isinstance(each, DialectWords) for each in answer):
         raise nonsense(call, f"returned {answer!r:.80}; allowed: a sequence of {DialectWords.__name__}")
     try:
@@ -68,7 +68,7 @@ def check_words(call: Call, answer: object) -> Sequence[DialectWords]:
 
 
 def check_annotations(call: Call, answer: object) -> Mapping[str, str]:
-    """Annotations of another system, each one text."""
+    """Checks annotations of another system."""
     if not isinstance(answer, Mapping):
         raise nonsense(call, f"returned {type(answer).__name__}; allowed: annotations, or None")
     for key, text in answer.items():
@@ -78,9 +78,9 @@ def check_annotations(call: Call, answer: object) -> Mapping[str, str]:
 
 
 def pod_request(pod: Pod, asks: Mapping[tuple[ContainerName, Kind], object]) -> PodRequest:
-    """All that a pod asks for; containers in the pod's order, then budgets, kinds by name.
+    """A pod's whole request: containers in the pod's order, then budgets; kinds by name.
 
-    Refused where containers of one budget do not ask for the same, and where one is not an app container: the others
+    Refused if containers of one budget make different requests, or if one of them is not an app container: the others
     end before the app containers begin, or run with those that do.
     """
     own: dict[ContainerName, dict[Kind, object]] = {}
@@ -115,7 +115,7 @@ def pod_request(pod: Pod, asks: Mapping[tuple[ContainerName, Kind], object]) -> 
 def check_grants(
     call: Call, answer: object, request: PodRequest, kind: AnyKind
 ) -> dict[ContainerName, tuple[Any, ...]]:
-    """An owner's grants: for every container that asks for the kind and for no other, with every value checked."""
+    """An owner's grants, every value checked: for each container that requests the kind, and for no other."""
     if not isinstance(answer, Mapping):
         raise nonsense(call, f"returned {type(answer).__name__}; allowed: grants by container")
     asking = set(request.of(kind))

@@ -1,8 +1,8 @@
-"""The scheduler's typed façade over its plugins.
+"""The scheduler's typed interface to its plugins.
 
-An error of a plugin costs the pod that was being placed. A plugin that fails to take or give back has lost count: it
-is renewed and told again of every node and bound allocation; if it fails again, the process must not go on
-(`PluginBroken`). A hang ends the process (`registry.watchdog`). One thread calls all of this.
+An error of a plugin costs the pod that was being placed. A plugin that fails in take or give-back has lost count: it is
+instantiated again and all nodes and bound allocations are replayed to it; if it fails again, the process must not go on
+(`PluginBroken`). A hang ends the process (`registry.watchdog`). All methods are called from one thread.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from partage_plugins.vocabulary.words import DialectWords
 
 
 class Record(Protocol):
-    """What a plugin that was renewed must be told; the caller keeps it, and changes it before it calls the façade.
+    """The state to replay to a renewed plugin; the caller keeps it, and updates it before it calls `SchedulerSide`.
 
-    Derive from it: a record of nodes without rooms is right as it is.
+    Derive from it; the default `rooms` is right if the CPU and memory of nodes are not tracked.
     """
 
     def nodes(self) -> Iterable[tuple[Slot, NodeName, Inventory]]:
-        """All nodes that the plugins know."""
+        """All nodes that were added."""
         ...
 
     def allocations(self) -> Iterable[tuple[Slot, Allocation]]:
@@ -48,19 +48,19 @@ class Record(Protocol):
         ...
 
     def rooms(self) -> Iterable[tuple[Slot, Room, Room]]:
-        """CPU and memory of nodes, total and free; those left out count as unlimited."""
+        """CPU and memory of nodes, total and free; nodes that are left out count as unlimited."""
         return ()
 
 
 class SideSettings(Struct, frozen=True, kw_only=True):
     weights: Mapping[PluginName, float] = {}
-    """By which a plugin's scores count in the sum; 1 unless given."""
+    """Factors of the plugins' scores in the sum; 1 by default."""
     traced: bool = False
     """Whether each call is printed."""
 
 
 class SchedulerSide:
-    """What the scheduler may ask of its plugins."""
+    """The calls that the scheduler makes to its plugins."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class SchedulerSide:
         activity: Activity | None = None,
         on_renewed: Callable[[PartageError], None] | None = None,
     ) -> None:
-        """`on_renewed` is told why a plugin was renewed, for the log."""
+        """`on_renewed` is called with the reason whenever a plugin was renewed, for the log."""
         self.activity = activity or Activity()
         self._registry = registry
         self._record = record
@@ -80,14 +80,14 @@ class SchedulerSide:
         self._bind()
 
     def requests(self, pod: Pod) -> PodRequest:
-        """What the pod asks for, with names as they count in its namespace; refused as `asked` is."""
+        """The pod's request, with its names qualified by its namespace; refused in the same cases as `asked`."""
         asks = self._asks(pod)
         return pod_request(pod, {key: self._in_namespace(pod, key[1], ask) for key, ask in asks.items()})
 
     def asked(self, pod: Pod) -> PodRequest:
-        """What the pod asks for, as it says it.
+        """The pod's request as written.
 
-        Refused if two dialects speak of one kind, or no plugin owns a kind in it.
+        Refused if two dialects request one kind, or no plugin owns a requested kind.
         """
         return pod_request(pod, self._asks(pod))
 
@@ -116,35 +116,35 @@ class SchedulerSide:
         return kind.in_namespace(ask, pod.ref.namespace)
 
     def resources(self) -> frozenset[str]:
-        """The names of resources that plugins answer for, beside those below our own prefix; nodes do not list them."""
+        """Resource names that plugins handle, besides those below our own prefix; not in nodes' capacity."""
         return frozenset(name for call in self._calls["partage_resources"] for name in check_resources(call, call()))
 
     def words(self) -> tuple[DialectWords, ...]:
-        """The words about devices that any plugin knows, whether or not it reads them."""
+        """The dialect keys that any plugin knows, whether or not it reads them."""
         return tuple(each for call in self._calls["partage_words"] for each in check_words(call, call()))
 
     def shape(self, request: PodRequest) -> Hashable:
-        """Equal for requests that all plugins treat alike."""
+        """A value that is equal for requests which all plugins treat alike."""
         shape = tuple(_hashed(call, call(request)) for call in self._calls["partage_shape"])
         return (shape, request) if self._shapeless else shape
 
     def node_added(self, slot: Slot, node: NodeName, inventory: Inventory) -> None:
-        """Tells all plugins of a node; a plugin that fails is renewed."""
+        """Adds a node in all plugins; a plugin that fails is renewed."""
         for call in self._calls["partage_node_added"]:
             self._counted(call, slot, node, inventory)
 
     def node_removed(self, slot: Slot) -> None:
-        """Tells all plugins that a node is gone; a plugin that fails is renewed."""
+        """Removes a node in all plugins; a plugin that fails is renewed."""
         for call in self._calls["partage_node_removed"]:
             self._counted(call, slot)
 
     def node_room(self, slot: Slot, total: Room, free: Room) -> None:
-        """Tells all plugins a node's CPU and memory; a plugin that fails is renewed."""
+        """Passes a node's CPU and memory to all plugins; a plugin that fails is renewed."""
         for call in self._calls["partage_node_room"]:
             self._counted(call, slot, total, free)
 
     def fits(self, request: PodRequest, slots: Slots) -> AllFit:
-        """On which nodes the request fits, and why not on the others."""
+        """Which nodes the request fits, and the reasons for the others."""
         verdicts: list[tuple[Call, Fits]] = []
         for call in self._calls["partage_fits"]:
             answer = call(request, slots)
@@ -153,7 +153,7 @@ class SchedulerSide:
         return combined_fits(verdicts, slots)
 
     def scores(self, request: PodRequest, slots: Slots) -> Scores:
-        """How good each node is: the weighted sum over plugins."""
+        """The score of each node: the weighted sum over plugins."""
         answers: list[tuple[Call, Scores, float]] = []
         for call in self._calls["partage_scores"]:
             answer = call(request, slots)
@@ -162,7 +162,7 @@ class SchedulerSide:
         return combined_scores(answers, slots)
 
     def allocate(self, request: PodRequest, slot: Slot) -> dict[ContainerName, dict[Kind, Any]]:
-        """The grants of every container, from the owner of each kind that the pod asks for."""
+        """The grants of every container, from the owner of each kind that the pod requests."""
         containers: dict[ContainerName, dict[Kind, Any]] = {container.name: {} for container in request.containers}
         for kind_name in sorted(request.kinds):
             call = self._owners_call("partage_allocate", kind_name)
@@ -174,15 +174,15 @@ class SchedulerSide:
         return containers
 
     def take(self, slot: Slot, allocation: Allocation) -> None:
-        """Counts an allocation, which the record holds already; an owner that fails is renewed."""
+        """Counts an allocation that the record already contains; an owner that fails is renewed."""
         self._count("partage_take", slot, allocation)
 
     def give_back(self, slot: Slot, allocation: Allocation) -> None:
-        """Undoes a take, which the record no longer holds; an owner that fails is renewed."""
+        """Undoes a take that the record no longer contains; an owner that fails is renewed."""
         self._count("partage_give_back", slot, allocation)
 
     def mirror(self, pod: Pod, allocation: Allocation, inventory: Inventory) -> Mapping[str, str]:
-        """What the pod was given, in the annotations of the systems whose dialects speak of it."""
+        """The pod's allocation, in the annotations of the systems whose dialects it uses."""
         found: dict[str, str] = {}
         for call in self._calls["partage_mirror"]:
             answer = call(pod, allocation, inventory)
@@ -208,7 +208,7 @@ class SchedulerSide:
                 self._counted(call, slot, allocation)
 
     def _counted(self, call: Call, *arguments: object) -> None:
-        """Makes a call that changes a plugin's state; after a failure that state is worth nothing."""
+        """Makes a call that changes a plugin's state, which is worthless after a failure."""
         try:
             call(*arguments)
         except PartageError as error:

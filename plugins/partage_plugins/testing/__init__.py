@@ -1,8 +1,8 @@
-"""The conformance kit: what every plugin must do, as checks that its author runs with pytest.
+"""The conformance kit: the requirements on every plugin, as checks that its author runs with pytest.
 
-Say what to check in a `Subject`, and subclass `Conformance` in a test file: pytest then shows one test for
-each check. `examples` builds pods, inventories and containers; `fixtures` gives the real façade and the real plugin
-host to an author's own tests.
+Describe the plugin in a `Subject`, and subclass `Conformance` in a test file: pytest then shows one test for each
+check. `examples` builds pods, inventories and containers; `fixtures` provides the real `SchedulerSide` and plugin host
+for an author's own tests.
 
     from partage_plugins.testing import Conformance, Subject, examples
 
@@ -16,7 +16,7 @@ host to an author's own tests.
         )
 
 Every check runs in a process of its own with bounded time and memory: a plugin that hangs, crashes or leaks fails a
-check and never costs the author's pytest.
+check, and the author's pytest continues.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["Conformance", "Limits", "Subject"]
 
 
 def __getattr__(name: str) -> object:
-    """Import what needs pytest only when somebody asks for it: partage itself does not need pytest."""
+    """Import pytest's part of the kit only on access: partage itself does not need pytest."""
     if name != "Conformance":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_module("partage_plugins.testing.suite").Conformance

@@ -1,6 +1,7 @@
-"""Checks of a node plugin: what it changes in containers, in this process and in the real plugin host.
+"""Checks of a node plugin's changes to containers, in this process and in the real plugin host.
 
-With the scheduler's side, too: that both speak of one kind, and that what one grants the other applies.
+For a plugin with a scheduler side as well: both sides declare the same kind, and the node side applies the scheduler
+side's grants.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from partage_plugins.vocabulary.names import Kind
 
 @check("node", "grants")
 def adjusts_the_same_twice(case: Case) -> None:
-    """For the same container it gives the same changes, also from a new instance: a call may be repeated."""
+    """For the same container it returns the same changes, also from a new instance: a call may be repeated."""
     root, given = PurePosixPath(case.root()), granted_containers(case)
     stage = NodeStage(case).started(root=root)
     first = [stage.adjusted(each) for each in given]
@@ -41,7 +42,7 @@ def adjusts_the_same_twice(case: Case) -> None:
 
 @check("node", "grants")
 def adjusting_changes_no_input(case: Case) -> None:
-    """Container, grants and inventory are shared with other plugins: all stay as they are."""
+    """Container, grants and inventory are shared with other plugins: it modifies none of them."""
     stage = NodeStage(case).started()
     for each in granted_containers(case):
         granted = each.typed(stage.registry.kinds)
@@ -54,7 +55,7 @@ def adjusting_changes_no_input(case: Case) -> None:
 
 @check("node", "grants")
 def enforces_what_grants_promise(case: Case) -> None:
-    """Whatever its grants promise to others is in force once the changes are made."""
+    """Every promise of its grants is enforced once the changes are applied."""
     stage = NodeStage(case).started()
     for each in granted_containers(case):
         broken = stage.adjusted(each).unenforced
@@ -64,7 +65,7 @@ def enforces_what_grants_promise(case: Case) -> None:
 
 @check("node", "grants")
 def leaves_other_containers_alone(case: Case) -> None:
-    """A container that was granted only other kinds is not changed."""
+    """It does not change a container that was only granted other kinds."""
     stage = NodeStage(case).started()
     grants: dict[Kind, object] = {NEIGHBOUR.name: msgspec.Raw(b'[{"device":"n0"}]')}
     parts: dict[Kind, object] = {NEIGHBOUR.name: msgspec.Raw(b'{"devices":["n0"]}')}
@@ -76,7 +77,7 @@ def leaves_other_containers_alone(case: Case) -> None:
 
 @check("node", "grants")
 def is_removed_after_adjusting(case: Case) -> None:
-    """A container that was adjusted is removed, twice, and can be adjusted again."""
+    """It accepts the removal of an adjusted container twice, and can adjust it again afterwards."""
     stage = NodeStage(case).started()
     for each in granted_containers(case):
         first = stage.adjusted(each)
@@ -87,7 +88,7 @@ def is_removed_after_adjusting(case: Case) -> None:
 
 @check("node", "grants")
 def works_in_the_plugin_host(case: Case) -> None:
-    """In the process in which it will run it does the same, and the answers can cross the border."""
+    """In the plugin host's process it behaves the same, and its results can be encoded."""
     with host_of(case) as host:
         hold(not host.started.faults, "; ".join(host.started.faults))
         for each in granted_containers(case):
@@ -100,7 +101,7 @@ def works_in_the_plugin_host(case: Case) -> None:
 
 @check("node", "grants", "kind")
 def refuses_where_its_kind_is_missing(case: Case) -> None:
-    """A grant on a node whose inventory has nothing of the kind is refused in words."""
+    """It refuses, with a sentence, a grant on a node whose inventory has nothing of the kind."""
     for each in granted_containers(case):
         parts = {kind: part for kind, part in each.granted.parts.items() if kind != case.subject.kind}
         _check_refused(case, each._replace(granted=replace(each.granted, parts=parts)), "where nothing of it exists")
@@ -108,7 +109,7 @@ def refuses_where_its_kind_is_missing(case: Case) -> None:
 
 @check("node", "grants", "kind")
 def refuses_unknown_devices(case: Case) -> None:
-    """A grant of a device that the node's inventory does not have is refused in words."""
+    """It refuses, with a sentence, a grant of a device that the node's inventory does not contain."""
     kinds, kind = NodeStage(case).registry.kinds, Kind(case.subject.kind or "")
     for each in granted_containers(case):
         for unknown in _granted_unknown_devices(each, kind, kinds):
@@ -128,7 +129,7 @@ def _check_refused(case: Case, each: GrantedContainer, what: str) -> None:
 def _granted_unknown_devices(
     each: GrantedContainer, kind: Kind, kinds: tuple[AnyKind, ...]
 ) -> Iterator[GrantedContainer]:
-    """The container with each of its devices replaced by one that its node does not have."""
+    """The container, with each of its devices in turn replaced by one that the node does not have."""
 
     def granted(text: bytes) -> GrantedContainer:
         return each._replace(granted=replace(each.granted, grants={**each.granted.grants, kind: msgspec.Raw(text)}))
@@ -156,7 +157,7 @@ def both_sides_own_one_kind(case: Case) -> None:
 
 @check("scheduler", "node", "kind")
 def what_is_granted_is_applied(case: Case) -> None:
-    """Allocated, encoded, signed, verified, decoded and adjusted by the plugin host: the container gets its grants."""
+    """When its grants are allocated, encoded, signed, verified, decoded and adjusted, they are enforced."""
     private = Ed25519PrivateKey.generate()
     public = private.public_key()
     with host_of(case) as host:
@@ -174,7 +175,7 @@ def _fields(what: Any) -> list[tuple[str, str, bool]]:  # noqa: ANN401  any kind
 
 
 def with_unknown_devices(grants: bytes, part: bytes, is_valid: Callable[[bytes], bool]) -> Iterator[bytes]:
-    """The grants, as JSON, once for each name in them: changed to one that the part of the inventory does not have."""
+    """The grants as JSON, once for each device name in them: replaced by one not in the inventory's part."""
     known = _strings(part)
     for name in sorted(_strings(grants) & known):
         for unknown in _alike(name):
@@ -185,7 +186,7 @@ def with_unknown_devices(grants: bytes, part: bytes, is_valid: Callable[[bytes],
 
 
 def _alike(name: str) -> Iterator[str]:
-    """Digits become other digits, or where there is none, letters other letters; then longer names."""
+    """Similar names: digits replaced by other digits, or else letters by other letters; then longer names."""
     alphabet = digits if re.search("[0-9]", name) else ascii_lowercase
     for step in range(1, len(alphabet)):
         yield name.translate(str.maketrans(alphabet, alphabet[step:] + alphabet[:step]))
@@ -195,7 +196,7 @@ def _alike(name: str) -> Iterator[str]:
 
 
 def _strings(text: bytes) -> set[str]:
-    """All strings in a piece of JSON."""
+    """All strings in a JSON text."""
     found: set[str] = set()
     waiting: list[object] = [msgspec.json.decode(text)]
     while waiting:

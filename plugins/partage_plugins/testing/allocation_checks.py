@@ -1,4 +1,4 @@
-"""Checks of an owner's scheduler side: that it hands out what it says is free, and nothing twice."""
+"""Checks of an owner's scheduler side: it grants what it reports as free, and nothing twice."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_PODS: Final = 10_000
 
 @check("scheduler", "kind")
 def allocates_where_it_fits(case: Case) -> None:
-    """Wherever a pod fits, exactly the containers that ask get grants, which can be read again from the pod."""
+    """Wherever a pod fits, exactly the containers with a request get grants, which the pod's text preserves."""
     stage = SchedulerStage(case).told()
     for request in map(stage.side.requests, case.subject.pods):
         for slot in stage.fitting(request):
@@ -30,7 +30,7 @@ def allocates_where_it_fits(case: Case) -> None:
 
 @check("scheduler", "kind")
 def allocating_changes_nothing(case: Case) -> None:
-    """Asked twice what to grant, it grants the same: nothing is counted before `partage_take`."""
+    """Repeated calls to partage_allocate return the same grants: nothing is counted before `partage_take`."""
     stage = SchedulerStage(case).told()
     for request in map(stage.side.requests, case.subject.pods):
         before = stage.answers(request)
@@ -43,7 +43,7 @@ def allocating_changes_nothing(case: Case) -> None:
 
 @check("scheduler", "kind")
 def refuses_where_it_does_not_fit(case: Case) -> None:
-    """Asked for grants on a node where the pod does not fit, it raises `Refused`."""
+    """For a node on which the pod does not fit, partage_allocate raises `Refused`."""
     stage = SchedulerStage(case).told((BARE,))
     for request in map(stage.side.requests, case.subject.pods):
         try:
@@ -55,7 +55,7 @@ def refuses_where_it_does_not_fit(case: Case) -> None:
 
 @check("scheduler", "kind")
 def fills_up(case: Case) -> None:
-    """Pod after pod can be placed wherever it says that one fits, until it says that none does."""
+    """Pods can be placed one after another wherever it reports that they fit, until it reports that none does."""
     for pods in _mixtures(case):
         stage = SchedulerStage(case).told()
         for _ in _filled(stage, pods):
@@ -64,7 +64,7 @@ def fills_up(case: Case) -> None:
 
 @check("scheduler", "kind")
 def gives_no_whole_device_twice(case: Case) -> None:
-    """A grant that promises nothing to others is of a whole device, so no two pods ever hold it on one node."""
+    """A grant without promises is a whole device, so no two pods ever hold it on one node."""
     kind = SchedulerStage(case).kind
     for pods in _mixtures(case):
         stage = SchedulerStage(case).told()
@@ -80,7 +80,7 @@ def gives_no_whole_device_twice(case: Case) -> None:
 
 @check("scheduler", "kind")
 def promises_what_it_may(case: Case) -> None:
-    """Each grant promises memory, share and limit or some of them, also where the inventory lacks the kind."""
+    """Each grant's promises are a subset of the defined ones, also where the inventory lacks the kind."""
     stage = SchedulerStage(case).told()
     kind = stage.kind
     for request in map(stage.side.requests, case.subject.pods):
@@ -95,7 +95,7 @@ def promises_what_it_may(case: Case) -> None:
 
 
 def _mixtures(case: Case) -> Iterator[tuple[Pod, ...]]:
-    """Each pod alone, and all in turn."""
+    """Each pod alone, then all in turn."""
     pods = case.subject.pods
     yield from ((pod,) for pod in pods)
     if len(pods) > 1:
@@ -103,7 +103,7 @@ def _mixtures(case: Case) -> Iterator[tuple[Pod, ...]]:
 
 
 def _filled(stage: SchedulerStage, pods: tuple[Pod, ...]) -> Iterator[tuple[Slot, Allocation]]:
-    """Places pods in turn until none of them fits; each that was placed, with its node."""
+    """Places pods in turn until none of them fits; yields each node and allocation."""
     yield from stage.filled(pods, _MOST_PODS)
     room = len(stage.allocations()) == _MOST_PODS
     hold(not room, f"after {_MOST_PODS} pods there is still room; does partage_take count them?")

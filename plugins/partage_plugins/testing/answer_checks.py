@@ -1,7 +1,7 @@
-"""Checks of a scheduler plugin: what it says about nodes, one or thousands, and that saying it changes nothing.
+"""Checks of a scheduler plugin's results for one node or thousands, and that computing them changes nothing.
 
-The core asks once for each shape and keeps the answer, so shapes decide what is asked at all, and both what a plugin is
-given and what it gave are shared.
+The core calls a plugin once for each shape and keeps the result, so shapes decide which requests are computed, and both
+arguments and results are shared.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ONE_BY_ONE: Final = 16
 
 @check("scheduler")
 def fits_somewhere(case: Case) -> None:
-    """Each pod of the subject fits on one of its inventories; where one does not fit, the reason is in words."""
+    """Each pod of the subject fits on one of its inventories; where one does not fit, there is a reason in words."""
     stage = SchedulerStage(case).told()
     for pod in case.subject.pods:
         verdict = stage.side.fits(stage.side.requests(pod), stage.slots)
@@ -52,7 +52,7 @@ def scores_are_finite(case: Case) -> None:
 
 @check("scheduler")
 def answers_the_same_twice(case: Case) -> None:
-    """Fits and scores change no state: asked again, they are the same."""
+    """Fits and scores change no state: a second call returns the same."""
     stage = SchedulerStage(case).told()
     for request in map(stage.side.requests, case.subject.pods):
         fitting = stage.fitting(request)
@@ -63,7 +63,7 @@ def answers_the_same_twice(case: Case) -> None:
 
 @check("scheduler")
 def answers_for_any_number_of_nodes(case: Case) -> None:
-    """None, one and 5,000 nodes are answered for in one call each."""
+    """It handles none, one and 5,000 nodes in one call each."""
     stage = SchedulerStage(case).told(list(islice(cycle(_inventories(case)), _MANY)))
     for request in map(stage.side.requests, case.subject.pods):
         for number in (0, 1, _MANY):
@@ -75,7 +75,7 @@ def answers_for_any_number_of_nodes(case: Case) -> None:
 
 @check("scheduler")
 def answers_for_each_node_alone(case: Case) -> None:
-    """What it says about a node does not depend on the other nodes in the call, nor on their order."""
+    """Its result for a node does not depend on the other nodes in the call, nor on their order."""
     stage = SchedulerStage(case).told(_inventories(case) * 2)
     for request in map(stage.side.requests, case.subject.pods):
         verdicts, fitting = stage.verdicts(request), stage.fitting(request)
@@ -93,7 +93,7 @@ def answers_for_each_node_alone(case: Case) -> None:
 
 @check("scheduler", "kind")
 def fits_nowhere_without_its_kind(case: Case) -> None:
-    """A node that has nothing of its kind takes no pod that asks for it."""
+    """A pod that requests its kind fits on no node without devices of that kind."""
     stage = SchedulerStage(case).told((BARE, _NEIGHBOURS))
     for request in map(stage.side.requests, case.subject.pods):
         hold(all(stage.verdicts(request)), "partage_fits says yes for a node that has nothing of its kind")
@@ -101,7 +101,7 @@ def fits_nowhere_without_its_kind(case: Case) -> None:
 
 @check("scheduler", "kind")
 def fits_everywhere_for_other_pods(case: Case) -> None:
-    """A pod that does not ask for its kind is none of its business: it fits on every node."""
+    """A pod that does not request its kind fits on every node."""
     stage = SchedulerStage(case).told((*_inventories(case), BARE))
     for pod in strangers():
         request = stage.side.requests(pod)
@@ -124,7 +124,7 @@ _FILLING: Final = 64
 
 @check("scheduler")
 def shape_is_of_the_request_alone(case: Case) -> None:
-    """The shape can be hashed and is the same for another pod that asks for the same."""
+    """The shape is hashable, and the same for another pod with the same request."""
     stage = SchedulerStage(case).told()
     if not stage.has_shape:
         return
@@ -137,7 +137,7 @@ def shape_is_of_the_request_alone(case: Case) -> None:
 
 @check("scheduler")
 def equal_shapes_get_equal_answers(case: Case) -> None:
-    """Requests of one shape fit on the same nodes with the same scores, whatever is taken: the core asks only once."""
+    """Requests of one shape always fit on the same nodes with the same scores: the core computes them once."""
     stage = SchedulerStage(case).told()
     requests = [stage.side.requests(pod) for pod in (*case.subject.pods, *_larger_pods(stage))]
     for _ in _steps_of_filling(stage):
@@ -151,7 +151,7 @@ def equal_shapes_get_equal_answers(case: Case) -> None:
 
 
 def _larger_pods(stage: SchedulerStage) -> Iterator[Pod]:
-    """The subject's pods, asking for more of everything where that can be read."""
+    """The subject's pods with larger requests, if these can be read."""
     for pod in stage.subject.pods:
         for factor in _FACTORS:
             containers = tuple(
@@ -171,7 +171,7 @@ def _times(text: str, factor: int) -> str:
 
 
 def _steps_of_filling(stage: SchedulerStage) -> Iterator[None]:
-    """Stops after each pod that is taken, until nothing fits any more."""
+    """Yields after each pod that is taken, until nothing fits any more."""
     yield
     if stage.subject.kind is not None:
         for _ in stage.filled(stage.subject.pods, _FILLING):
@@ -180,7 +180,7 @@ def _steps_of_filling(stage: SchedulerStage) -> Iterator[None]:
 
 @check("scheduler")
 def answers_stay_as_given(case: Case) -> None:
-    """An answer stays as it was given while others are given: the core keeps it, so no array is used twice."""
+    """A result is not modified by later calls: the core keeps it, so no array may be reused."""
     stage = SchedulerStage(case).told()
     pods = (*case.subject.pods, *strangers())
     for request in map(stage.side.requests, pods):
@@ -196,7 +196,7 @@ def answers_stay_as_given(case: Case) -> None:
 
 @check("scheduler")
 def changes_no_input(case: Case) -> None:
-    """Pods, requests, inventories, arrays of nodes and allocations are shared: all stay as they are."""
+    """Pods, requests, inventories, arrays of nodes and allocations are shared: it modifies none of them."""
     stage = SchedulerStage(case)
     for number, inventory in enumerate(stage.inventories):
         with unchanged("partage_node_added", "the inventory", inventory):

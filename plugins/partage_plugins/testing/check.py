@@ -1,4 +1,4 @@
-"""What a check is: a function of a case that returns, or says which promise is broken."""
+"""The definition of a check: a function of a case that returns, or raises with the promise that is broken."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Case:
     folder: Path
 
     def root(self) -> Path:
-        """A new folder with the subject's files, to stand for a node's `/`."""
+        """Creates a folder with the subject's files, which stands for a node's `/`."""
         root = Path(mkdtemp(dir=self.folder))
         for name, text in self.subject.files.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -41,11 +41,11 @@ class Case:
 
 @dataclass(frozen=True)
 class Check:
-    """A function that raises where the subject breaks a promise."""
+    """A function that raises if the subject breaks a promise."""
 
     run: Callable[[Case], None]
     needs: frozenset[Has]
-    """What a subject must have that it applies to."""
+    """The features that a subject must have for the check to apply."""
 
     @property
     def promise(self) -> str:
@@ -54,29 +54,29 @@ class Check:
 
 
 def check(*needs: Has) -> Callable[[Callable[[Case], None]], Check]:
-    """Makes a function a check of those subjects that have all of this."""
+    """Makes a function a check of subjects that have all of these features."""
     return lambda run: Check(run, frozenset(needs))
 
 
 def hold(kept: object, why: str) -> None:
-    """Goes on if a promise is kept."""
+    """Raises `Broken` unless a promise is kept."""
     if not kept:
         raise Broken(why)
 
 
 @contextmanager
 def unchanged(hook: str, what: str, value: object) -> Generator[None]:
-    """Watches a value that a hook is given: it is shared and must stay as it is."""
+    """Verifies that a hook does not modify an argument, since arguments are shared."""
     before = msgspec.json.encode(value)
     yield
     hold(msgspec.json.encode(value) == before, f"{hook} changed {what} that it was given; it is shared")
 
 
 class OneLife(Registry):
-    """A registry that renews no plugin: here the first fault is the answer."""
+    """A registry that renews no plugin: the first error is the result of the check."""
 
     def renew(self, name: PluginName) -> None:
-        """Called by the façade while it looks at the fault."""
+        """Called by `SchedulerSide` while it handles the error."""
         fault = sys.exception()
         raise Broken(f"{fault}; plugin {name} has lost count and would be renewed") from fault
 
@@ -91,21 +91,21 @@ def owned(registry: Registry, subject: Subject) -> AnyKind:
 
 
 def owns_what_it_should(registry: Registry, subject: Subject) -> None:
-    """Goes on if the subject owns no other kind than it says."""
+    """Raises `Broken` if the subject owns another kind than it states."""
     for kind in registry.kinds:
         if registry.owner(kind.name) == subject.name:
             hold(kind.name == subject.kind, f"it owns kind {kind.name}; the subject says {subject.kind}")
 
 
 def has_frozen_types(kind: AnyKind) -> None:
-    """Goes on if all that is said of a kind can be shared."""
+    """Raises `Broken` unless all types of a kind are frozen, so that they can be shared."""
     for what in (kind.request, kind.grant, kind.part):
         config: msgspec.structs.StructConfig = what.__struct_config__
         hold(config.frozen, f"{what.__name__} of kind {kind.name} is not frozen")
 
 
 def loaded(case: Case, hooks: ModuleType, paths: Mapping[str, str]) -> Registry:
-    """A registry with these plugins; broken if any does not load."""
+    """A registry with these plugins; raises `Broken` if any fails to load."""
     registry = OneLife(hooks)
     report = registry.load(case.activity.watched(from_paths(paths)))
     case.activity.end()
@@ -115,11 +115,11 @@ def loaded(case: Case, hooks: ModuleType, paths: Mapping[str, str]) -> Registry:
 
 
 HUNG = signal.SIGALRM
-"""By this signal dies a process whose plugin hangs."""
+"""The signal that ends a process whose plugin hangs."""
 
 
 class Broken(Exception):
-    """A promise is broken, and how."""
+    """A broken promise, with the reason."""
 
 
 class TimedActivity(RecordedActivity):
@@ -130,11 +130,11 @@ class TimedActivity(RecordedActivity):
         self._call_s = call_s
 
     def guard(self) -> None:
-        """From now on, in this process."""
+        """Arms the guard in this process."""
         signal.signal(HUNG, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [HUNG])
         faulthandler.enable(2)
-        faulthandler.register(HUNG, 2, chain=True)  # shows where, then dies of the default action
+        faulthandler.register(HUNG, 2, chain=True)  # prints the stack, then dies by the default action
 
     def begin(self, plugin: str, hook: str) -> None:
         super().begin(plugin, hook)

@@ -1,6 +1,6 @@
-"""Checks of a scheduler plugin: that it knows what is taken, whatever happened before and in whatever order.
+"""Checks of a scheduler plugin's accounting: it is right after any sequence of calls in any order.
 
-It may be told of CPU and memory at any time, and leaves them to the host.
+CPU and memory may be updated at any time, and the host alone decides by them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ROOMS: Final = (
     Room(cpu_milli=_TOTAL.cpu_milli, memory_bytes=1),
     Room(),
 )
-"""What a node has left of it, in turn."""
+"""Free CPU and memory of a node, in turn."""
 _BUDGET: Final = BudgetName("together")
 _USERS: Final = tuple(map(ContainerName, ("one", "other", "third")))
 
@@ -38,7 +38,7 @@ Taken = list[tuple[Slot, Allocation]]
 
 @check("scheduler", "kind")
 def giving_back_restores(case: Case) -> None:
-    """When all that was taken is given back, in any order, it answers as it did first."""
+    """When all allocations are given back, in any order, its results are the same as at first."""
     for name, order in _ORDERS:
         stage = SchedulerStage(case).told()
         before = _all_answers(stage)
@@ -49,7 +49,7 @@ def giving_back_restores(case: Case) -> None:
 
 @check("scheduler", "kind")
 def giving_back_undoes_the_last(case: Case) -> None:
-    """Giving back what was taken last restores the answers from before, step by step."""
+    """Giving back the last allocation restores the previous results, step by step."""
     stage = SchedulerStage(case).told()
     first = _all_answers(stage)
     before = [first, *(_all_answers(stage) for _ in stage.filled(case.subject.pods, _SOME))]
@@ -60,7 +60,7 @@ def giving_back_undoes_the_last(case: Case) -> None:
 
 @check("scheduler", "kind")
 def replay_restores(case: Case) -> None:
-    """A new instance that is told of the same nodes and allocations, in another order, answers like the old one."""
+    """A new instance with the same nodes and allocations, in another order, returns the same results as the old one."""
     old = SchedulerStage(case).told()
     _half_filled(old)
     new = SchedulerStage(case)
@@ -73,7 +73,7 @@ def replay_restores(case: Case) -> None:
 
 @check("scheduler", "kind")
 def instances_share_nothing(case: Case) -> None:
-    """A new instance knows nothing of what an old one took, and the old one notices nothing of the new one."""
+    """A new instance does not see what an old one took, nor does the old one see the new one's nodes."""
     old = SchedulerStage(case).told()
     first = _all_answers(old)
     _filled(old)
@@ -84,7 +84,7 @@ def instances_share_nothing(case: Case) -> None:
 
 @check("scheduler", "kind")
 def forgets_removed_nodes(case: Case) -> None:
-    """When a node is gone and its slot is another's, nothing is left of what it had and what was taken on it."""
+    """When a removed node's slot is reused, nothing of its devices and allocations is left."""
     stage = SchedulerStage(case).told()
     _filled(stage)
     for slot, _, _ in stage.nodes():
@@ -96,7 +96,7 @@ def forgets_removed_nodes(case: Case) -> None:
 
 @check("scheduler", "kind")
 def follows_a_changed_inventory(case: Case) -> None:
-    """A node that is removed, added again and has its allocations taken again is as it was."""
+    """A node that is removed, added again and has its allocations taken again has the same results as before."""
     stage = SchedulerStage(case).told()
     _half_filled(stage)
     before = _all_answers(stage)
@@ -111,7 +111,7 @@ def follows_a_changed_inventory(case: Case) -> None:
 
 @check("scheduler", "kind")
 def counts_beside_other_kinds(case: Case) -> None:
-    """Grants of other kinds in an allocation change nothing of how its own are counted."""
+    """Grants of other kinds in an allocation do not change how it counts its own."""
     plain, mixed = SchedulerStage(case).told(), SchedulerStage(case).told()
     before = _all_answers(mixed)
     for slot, allocation in _half_filled(plain):
@@ -124,7 +124,7 @@ def counts_beside_other_kinds(case: Case) -> None:
 
 @check("scheduler", "kind")
 def counts_a_budget_once(case: Case) -> None:
-    """A budget is granted, taken and given back like one container that asks for the same, however many use it."""
+    """A budget is granted, taken and given back like one container with the same request, for any number of users."""
     alone, shared = SchedulerStage(case).told(), SchedulerStage(case).told()
     before = _all_answers(shared)
     some = enumerate(islice(cycle(case.subject.pods), _SOME))
@@ -147,7 +147,7 @@ def counts_a_budget_once(case: Case) -> None:
 
 @check("scheduler")
 def leaves_rooms_to_the_host(case: Case) -> None:
-    """However little CPU and memory a node has left, it fits as before: the host knows of them, a plugin prefers."""
+    """A shortage of CPU or memory never changes partage_fits: the host checks them, a plugin only prefers by them."""
     stage = SchedulerStage(case).told()
     requests = [stage.side.requests(pod) for pod in case.subject.pods]
     before = [stage.verdicts(request) for request in requests]
@@ -160,7 +160,7 @@ def leaves_rooms_to_the_host(case: Case) -> None:
 
 @check("scheduler")
 def counts_whenever_told_of_rooms(case: Case) -> None:
-    """Told of rooms before or after allocations, and however often, it answers the same."""
+    """Its results do not depend on when and how often it is given nodes' CPU and memory."""
     early, late = SchedulerStage(case).told(), SchedulerStage(case).told()
     for free in _ROOMS:
         _tell(early, free)
@@ -174,7 +174,7 @@ def counts_whenever_told_of_rooms(case: Case) -> None:
 
 @check("scheduler")
 def forgets_rooms_of_removed_nodes(case: Case) -> None:
-    """A node whose room it was not told of counts as unlimited, whatever was in its slot before."""
+    """A node whose CPU and memory are not given counts as unlimited, even if its slot was another node's."""
     stage = SchedulerStage(case).told()
     _tell(stage, Room())
     for slot, _, inventory in stage.nodes():
@@ -191,21 +191,21 @@ def _tell(stage: SchedulerStage, free: Room) -> None:
 
 
 def _of_one(request: PodRequest, kind: AnyKind) -> PodRequest | None:
-    """What the first of its app containers asks for, alone; None where none asks for this kind."""
+    """The request of the first app container that requests this kind, alone; None if there is none."""
     asking = (each for each in request.containers if each.role == "app" and each.of(kind) is not None)
     first = next(asking, None)
     return None if first is None else replace(request, containers=(first,), uses=())
 
 
 def _as_budget(request: PodRequest) -> PodRequest:
-    """The same as a budget that several containers use."""
+    """The same request as a budget that several containers use."""
     (one,) = request.containers
     uses = (BudgetUse(name, kind, _BUDGET) for name in _USERS for kind, _ in one.asks)
     return replace(request, containers=(replace(one, name=grantee_of(_BUDGET)),), uses=tuple(sorted(uses)))
 
 
 def _all_answers(stage: SchedulerStage) -> dict[str, Answers]:
-    """What it says about each pod of the subject."""
+    """The plugin's results for each pod of the subject."""
     return {str(place): stage.answers(stage.side.requests(pod)) for place, pod in enumerate(stage.subject.pods)}
 
 
@@ -219,14 +219,14 @@ def _check_same(before: dict[str, Answers], stage: SchedulerStage, when: str) ->
 
 
 def _half_filled(stage: SchedulerStage) -> Taken:
-    """Places pods in turn and gives every other one back, so that there is room on every node."""
+    """Places pods in turn and gives every other one back, so that every node has free devices."""
     for slot, allocation in _filled(stage)[::2]:
         stage.give_back(slot, allocation)
     return stage.allocations()
 
 
 def _filled(stage: SchedulerStage) -> Taken:
-    """Places pods in turn, and gives all that is taken then."""
+    """Places pods in turn and returns all allocations taken then."""
     return list(stage.filled(stage.subject.pods, _SOME))
 
 

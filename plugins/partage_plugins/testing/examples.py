@@ -1,4 +1,4 @@
-"""Builds what the kit's subjects and authors' own tests need, with good defaults for everything but the point."""
+"""Builds pods, inventories and containers for subjects and authors' own tests, with defaults for all fields."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from partage_plugins.vocabulary.names import ContainerName, Kind, Namespace, Pod
 from partage_plugins.vocabulary.pods import Pod, PodContainer, PodRef
 
 RUNTIME: Final = Runtime(program="/usr/bin/runc", takes_cdi=True)
-"""A containerd with CDI, as it comes from 2.0 on."""
+"""containerd 2.0 and later, where CDI is on by default."""
 
 
 def pod(
@@ -24,9 +24,9 @@ def pod(
     annotations: Mapping[str, str] | None = None,
     name: str = "train",
 ) -> Pod:
-    """A pod whose container `main` has these limits; each of `others` makes another app container, `side-1` and so on.
+    """A pod whose container `main` has these limits; each of `others` adds an app container, `side-1` and so on.
 
-    `pod({"fpga.example.com/boards": "1"})` asks for one board.
+    `pod({"fpga.example.com/boards": "1"})` requests one board.
     """
     containers = tuple(
         PodContainer(name=ContainerName(f"side-{place}" if place else "main"), limits=dict(asked))
@@ -36,7 +36,7 @@ def pod(
 
 
 def like(pod: Pod, number: int) -> Pod:
-    """Another pod that asks for the same: its name, namespace and uid differ."""
+    """Another pod with the same request: its name, namespace and uid differ."""
     ref = PodRef(
         namespace=Namespace(f"team-{number}"), name=PodName(f"{pod.ref.name}-{number}"), uid=PodUid(f"uid-{number}")
     )
@@ -57,7 +57,7 @@ def container(
     runtime: Runtime = RUNTIME,
     **fields: Any,  # noqa: ANN401
 ) -> Container:
-    """A container as kubelet asks for it, with the key that it has; `fields` are any others of `Container`."""
+    """A container as kubelet requests it, with its key; `fields` are any other fields of `Container`."""
     ref = pod or _ref("train")
     called = ContainerName(name)
     key = container_key(ref.uid, called, attempt)

@@ -1,4 +1,4 @@
-"""pytest fixtures for authors' own tests: the real façade and the real plugin host, with plugins given by path.
+"""pytest fixtures for authors' own tests: the real `SchedulerSide` and plugin host, with plugins given by path.
 
 Use them with `pytest_plugins = ["partage_plugins.testing.fixtures"]` in `conftest.py`, or import them by name.
 """
@@ -26,19 +26,19 @@ except ImportError:
     raise ImportError("partage_plugins.testing.fixtures needs pytest: pip install pytest") from None
 
 SchedulerSides = Callable[..., SchedulerSide]
-"""Called with plugins as `module:Class` by name, and then inventories as text: one node for each, from slot 0 on."""
+"""Takes plugins as `module:Class` by name, then inventories as text: one node for each, from slot 0 on."""
 PluginHosts = Callable[[Mapping[str, str]], RunningHost]
-"""Called with plugins as `module:Class` by name; the host's root is the test's `tmp_path`."""
+"""Takes plugins as `module:Class` by name; the host's root is the test's `tmp_path`."""
 
 
 class _NodeRecord(Record):
-    """What a renewed plugin is told of nodes; authors' tests keep allocations themselves."""
+    """The nodes to replay to a renewed plugin; authors' tests keep allocations themselves."""
 
     def __init__(self, inventories: tuple[Inventory, ...]) -> None:
         self._inventories = inventories
 
     def nodes(self) -> list[tuple[Slot, NodeName, Inventory]]:
-        """A node for each inventory."""
+        """One node for each inventory."""
         return [(Slot(slot), NodeName(f"node-{slot}"), each) for slot, each in enumerate(self._inventories)]
 
     def allocations(self) -> list[tuple[Slot, Allocation]]:
@@ -47,7 +47,7 @@ class _NodeRecord(Record):
 
 @pytest.fixture
 def scheduler_side() -> SchedulerSides:
-    """Makes scheduler façades: `scheduler_side({"fpga": "my.scheduler:Fpga"}, examples.inventory(…))`."""
+    """Creates instances of `SchedulerSide`: `scheduler_side({"fpga": "my.scheduler:Fpga"}, examples.inventory(…))`."""
 
     def make(plugins: Mapping[str, str], *inventories: str) -> SchedulerSide:
         registry = Registry(scheduler_hooks)
@@ -64,7 +64,7 @@ def scheduler_side() -> SchedulerSides:
 
 @pytest.fixture
 def plugin_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PluginHosts]:
-    """Makes running plugin hosts, and stops them after the test: `plugin_host({"fpga": "my.node:Fpga"})`."""
+    """Creates running plugin hosts, and stops them after the test: `plugin_host({"fpga": "my.node:Fpga"})`."""
     monkeypatch.setenv("PYTHONPATH", python_path())
     with ExitStack() as stack:
 

@@ -1,4 +1,4 @@
-"""Containers that were granted something: what node plugins are asked to adjust."""
+"""Containers with grants, as input for node plugins' adjust hook."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class GrantedContainer(NamedTuple):
     granted: Granted
 
     def typed(self, kinds: tuple[AnyKind, ...]) -> Granted:
-        """The grants and parts as plugins see them, decoded as the host does."""
+        """The grants and parts as plugins see them, decoded as by the host."""
         grants = {kind: raw for kind, raw in self.granted.grants.items() if isinstance(raw, msgspec.Raw)}
         parts = {kind: raw for kind, raw in self.granted.parts.items() if isinstance(raw, msgspec.Raw)}
         types = {kind.name: kind.part for kind in kinds}
@@ -37,7 +37,7 @@ class GrantedContainer(NamedTuple):
 
 
 def placed_pods(case: Case) -> Iterator[tuple[str, list[GrantedContainer]]]:
-    """For each pod of the subject, on the first node on which it fits, its allocation and what its containers hold."""
+    """The allocation and containers of each pod of the subject, on the first node on which it fits."""
     stage = SchedulerStage(case).told()
     for pod in case.subject.pods:
         if (placed := stage.placed(pod)) is None:
@@ -58,7 +58,7 @@ def placed_pods(case: Case) -> Iterator[tuple[str, list[GrantedContainer]]]:
 
 
 def granted_containers(case: Case) -> list[GrantedContainer]:
-    """What the scheduler side grants, or where there is none what the subject says."""
+    """Containers with the scheduler side's grants, or with the subject's own if it has no scheduler side."""
     subject = case.subject
     if subject.scheduler is not None and subject.kind is not None:
         return [container for _, containers in placed_pods(case) for container in containers]

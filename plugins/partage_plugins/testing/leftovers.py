@@ -1,4 +1,4 @@
-"""Finds what a plugin leaves behind in the process that checks it: processes and threads."""
+"""Finds processes and threads that a plugin leaves behind in the process that checks it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _LOOK_S = 0.01
 
 
 def no_process_is_left() -> None:
-    """Broken if a process that a plugin started still runs."""
+    """Raises `Broken` if a process that a plugin started still runs."""
     if not _awaited_end(lambda: not list(_children())):
         named = ", ".join(f"{number} ({name})" for number, name in _children())
         raise Broken(f"it left a process running: {named}")
 
 
 def end_children() -> None:
-    """Kills what a plugin started, also in sessions of their own."""
+    """Kills the processes that a plugin started, also those in sessions of their own."""
     for number, _ in _children():
         with contextlib.suppress(ProcessLookupError, ChildProcessError):
             os.kill(number, signal.SIGKILL)
@@ -32,7 +32,7 @@ def end_children() -> None:
 
 
 def no_thread_is_left(before: Collection[threading.Thread]) -> None:
-    """Broken if a thread runs that was not there before."""
+    """Raises `Broken` if a thread runs that did not exist before."""
     if not _awaited_end(lambda: not _new(before)):
         raise Broken(f"it left a thread running: {', '.join(thread.name for thread in _new(before))}")
 
@@ -51,7 +51,7 @@ def _awaited_end(ended: Callable[[], bool]) -> bool:
 
 
 def _children() -> Iterator[tuple[int, str]]:
-    """Number and name of each living process below this one; the dead ones are reaped."""
+    """Pid and name of each living child of this process; dead ones are reaped."""
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             name, _, fields = stat.read_text(errors="replace").partition("(")[2].rpartition(") ")

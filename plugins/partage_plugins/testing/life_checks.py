@@ -1,4 +1,4 @@
-"""Checks of a node plugin: that it loads, starts, says what exists, and ends without a trace."""
+"""Checks of a node plugin: it loads, starts, discovers devices, and stops without leaving anything behind."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def node_side_loads(case: Case) -> None:
 
 @check("node")
 def starts_and_stops(case: Case) -> None:
-    """It starts in either daemon, and stops when it is asked to."""
+    """It starts in either daemon, and stops on request."""
     for role in _ROLES:
         NodeStage(case).started(role).stopped()
 
 
 @check("node")
 def starts_again(case: Case) -> None:
-    """When one instance has stopped, another starts on the same node, as after an update of the daemon."""
+    """After one instance has stopped, another starts on the same node, as after an update of the daemon."""
     root = PurePosixPath(case.root())
     for _ in range(2):
         NodeStage(case).started(root=root).stopped()
@@ -45,7 +45,7 @@ def starts_again(case: Case) -> None:
 
 @check("node")
 def stops_without_a_trace(case: Case) -> None:
-    """When it has stopped, none of its processes and threads is left."""
+    """After it has stopped, none of its processes and threads is left."""
     before = threading.enumerate()
     for role in _ROLES:
         stage = NodeStage(case).started(role)
@@ -59,7 +59,7 @@ def stops_without_a_trace(case: Case) -> None:
 
 @check("node")
 def samples_are_gauges(case: Case) -> None:
-    """Its measurements are gauges with names and labels that metrics can have, no two of them the same."""
+    """Its gauges have names and labels that are valid in metrics, and no two of them are the same."""
     gauges = NodeStage(case).started("advertiser").side.samples()
     for gauge in gauges:
         for label in gauge.labels:
@@ -70,7 +70,7 @@ def samples_are_gauges(case: Case) -> None:
 
 @check("node")
 def is_removed_at_any_time(case: Case) -> None:
-    """It is told of removed containers that it never saw, and twice of the same."""
+    """It accepts removals of containers that it never saw, and of the same one twice."""
     stage = NodeStage(case).started()
     for key in ("0" * 32, "0" * 32, "f" * 32):
         stage.side.removed(ContainerKey(key))
@@ -78,7 +78,7 @@ def is_removed_at_any_time(case: Case) -> None:
 
 @check("node", "kind")
 def discovers_the_same_twice(case: Case) -> None:
-    """What exists is of the kind's type or None, and equal when nothing has changed."""
+    """It discovers a value of the kind's type or None, and an equal one when nothing has changed."""
     stage = NodeStage(case).started("advertiser")
     for in_use in (None, (), (_IN_USE,)):
         with unchanged("partage_discover", "the devices in use", in_use):
@@ -89,7 +89,7 @@ def discovers_the_same_twice(case: Case) -> None:
 
 @check("node", "kind")
 def discovers_what_can_be_written(case: Case) -> None:
-    """What exists is the same when it is read again from the inventory."""
+    """What it discovers is the same when it is decoded from the inventory again."""
     stage = NodeStage(case).started("advertiser")
     written = Inventory(kinds=stage.side.discover(()))
     read = decode_inventory(encode_inventory(written), stage.registry.kinds)

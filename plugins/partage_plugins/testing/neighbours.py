@@ -1,4 +1,4 @@
-"""Plugins that the kit loads beside the one that it checks: it must live with others, and leave their kinds alone."""
+"""Plugins that the kit loads beside the checked one, which must work with others and leave their kinds alone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DIALECT: Final = "partage_dialects.native:NativeDialect"
 
 
 class NeighbourRequest(Struct, frozen=True):
-    """What a container asks for of the neighbour's kind."""
+    """A container's request for the neighbour's kind."""
 
     devices: int
 
@@ -40,22 +40,22 @@ NEIGHBOUR: Final = KindType(name=Kind("neighbour"), request=NeighbourRequest, gr
 
 
 class NeighbourScheduler:
-    """Owns a kind of its own, with a dialect."""
+    """The owner of a kind, with a dialect of its own."""
 
     @hookimpl
     def partage_kind(self) -> AnyKind:
-        """Another kind than the subject's."""
+        """A kind that differs from the subject's."""
         return NEIGHBOUR
 
     @hookimpl
     def partage_requests(self, pod: Pod) -> Mapping[ContainerName, Mapping[Kind, object]] | None:
-        """A dialect that only it speaks."""
+        """A dialect that no other plugin uses."""
         asking = [container.name for container in pod.containers if RESOURCE in container.limits]
         return {name: {NEIGHBOUR.name: NeighbourRequest(1)} for name in asking} or None
 
     @hookimpl
     def partage_allocate(self, request: PodRequest) -> Mapping[ContainerName, Sequence[NeighbourGrant]]:
-        """As many as are asked for."""
+        """Grants one device to each container with a request."""
         return {name: [NeighbourGrant("n0")] for name in request.of(NEIGHBOUR)}
 
 
@@ -64,12 +64,12 @@ class NeighbourNode:
 
     @hookimpl
     def partage_kind(self) -> AnyKind:
-        """As on the other side."""
+        """The same kind as on the scheduler side."""
         return NEIGHBOUR
 
 
 class StandInScheduler:
-    """Stands for the owner of cards, so that no other plugin can claim them."""
+    """A substitute for the owner of cards, so that no other plugin can claim them."""
 
     @hookimpl
     def partage_kind(self) -> AnyKind:
@@ -77,13 +77,13 @@ class StandInScheduler:
 
     @hookimpl
     def partage_allocate(self, request: PodRequest) -> Mapping[ContainerName, Sequence[GpuGrant]]:
-        """One card, always the same."""
+        """Grants the same card to each container with a request."""
         grant = GpuGrant(card=CardId("GPU-0"), share_milli=1000, limit_milli=1000, memory_bytes=0)
         return {name: [grant] for name in request.of(GPU)}
 
 
 class StandInNode:
-    """Stands for the owner of cards on the node."""
+    """A substitute for the owner of cards on the node."""
 
     @hookimpl
     def partage_kind(self) -> AnyKind:
@@ -91,14 +91,14 @@ class StandInNode:
 
 
 def scheduler_paths(subject: Subject) -> dict[str, str]:
-    """The subject's scheduler side and what is loaded before it."""
+    """The subject's scheduler side, and the plugins that are loaded before it."""
     paths = {"native-dialect": _DIALECT, **_owners(subject, "Scheduler"), **subject.beside_scheduler}
     paths.pop(subject.name, None)
     return {**paths, subject.name: subject.scheduler or ""}
 
 
 def node_paths(subject: Subject) -> dict[str, str]:
-    """The subject's node side and what is loaded before it."""
+    """The subject's node side, and the plugins that are loaded before it."""
     paths = {**_owners(subject, "Node"), **subject.beside_node}
     return {**paths, subject.name: subject.node or ""}
 

@@ -1,4 +1,4 @@
-"""One instance of a node plugin behind the real façade, or in the real plugin host."""
+"""One instance of a node plugin behind the real `NodeSide`, or in the real plugin host."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class NodeStage:
         return owned(self.registry, self.subject)
 
     def started(self, role: NodeRole = "crishim", *, root: PurePosixPath | None = None) -> NodeStage:
-        """The same, begun on a node that has the subject's files."""
+        """Starts the plugins on a node with the subject's files, and returns itself."""
         where = root or PurePosixPath(self._case.root())
         faults = self.side.started(NodeContext(node=NODE, role=role, root=where, wake=_woken))
         hold(not faults, "; ".join(map(str, faults)))
@@ -56,7 +56,7 @@ class NodeStage:
         return self.side.adjust(given.container, given.typed(self.registry.kinds))
 
     def own_adjustment(self, container: Container, granted: Granted) -> Adjustment | None:
-        """The subject's own changes, before they are merged."""
+        """The subject's own changes, before merging."""
         for call in self._adjust:
             if call.plugin == self.subject.name:
                 answer: Any = call(container, granted)
@@ -65,7 +65,7 @@ class NodeStage:
 
 
 def python_path() -> str:
-    """Where the host's child must look for modules: it finds what this process finds, whatever put it on the path."""
+    """The module search path for the host's child: it finds every module that this process finds."""
     return os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
 
 
@@ -83,11 +83,11 @@ def host_of(case: Case) -> RunningHost:
 
 
 def _woken() -> None:
-    """Plugins may ask to be asked again at any time."""
+    """Accepts plugins' requests to be called again, at any time."""
 
 
 class RunningHost:
-    """A plugin host with a loop of its own, started when entered and stopped when left."""
+    """A plugin host with an event loop of its own, started on entry and stopped on exit."""
 
     def __init__(self, settings: HostSettings) -> None:
         self._runner = asyncio.Runner()
@@ -112,13 +112,13 @@ class RunningHost:
 
     @property
     def started(self) -> Started:
-        """What was loaded, and what was not and why."""
+        """Which plugins were loaded, and the errors of the others."""
         if self._started is None:
             raise RuntimeError("this host was not entered")
         return self._started
 
     def adjust(self, container: Container, granted: Granted) -> Adjusted:
-        """What must change in this container; `granted` holds raw JSON, as decoded without kinds."""
+        """The changes to this container; `granted` holds raw JSON, as decoded without kinds."""
         return self._runner.run(self._host.adjust(container, granted))
 
     def removed(self, key: ContainerKey) -> None:
@@ -126,5 +126,5 @@ class RunningHost:
         self._runner.run(self._host.removed(key))
 
     def stop(self) -> None:
-        """Lets the plugins end; the next question starts them again."""
+        """Stops the plugins; the next call starts them again."""
         self._runner.run(self._host.stop())

@@ -1,4 +1,4 @@
-"""Checks of a scheduler plugin: that it loads, what it declares, and how it reads pods."""
+"""Checks of a scheduler plugin: loading, its declarations, and how it reads pods."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _GARBAGE: Final = ("NaN", "-1", "1e999", "", "1" + "0" * 30, "\ud800", "9" * (1 
 
 
 def strangers() -> tuple[Pod, ...]:
-    """Pods that ask for nothing of the subject's."""
+    """Pods that request nothing of the subject's kind."""
     return (
         examples.pod(name="plain"),
         examples.pod({"cpu": "1", "memory": "1Gi"}, annotations={"example.com/note": "1"}, name="ordinary"),
@@ -36,7 +36,7 @@ def loads(case: Case) -> None:
 
 @check("scheduler")
 def reads_its_pods(case: Case) -> None:
-    """What the subject's pods ask for is read, is valid by its own types, and is the same every time."""
+    """It reads requests from the subject's pods that are valid by its own types, and the same every time."""
     stage = SchedulerStage(case)
     for pod in case.subject.pods:
         request = stage.side.requests(pod)
@@ -49,7 +49,7 @@ def reads_its_pods(case: Case) -> None:
 
 @check("scheduler")
 def leaves_other_pods_alone(case: Case) -> None:
-    """Pods that do not ask for its kind are neither refused nor read as asking for anything."""
+    """It neither refuses pods that do not request its kind, nor reads a request from them."""
     stage = SchedulerStage(case)
     for pod in strangers():
         try:
@@ -61,7 +61,7 @@ def leaves_other_pods_alone(case: Case) -> None:
 
 @check("scheduler")
 def refuses_garbage_in_words(case: Case) -> None:
-    """Whatever users write where it reads, it refuses the pod with a sentence or reads a valid request."""
+    """For any values of the keys that it reads, it refuses the pod with a sentence or returns a valid request."""
     stage = SchedulerStage(case)
     for where, pod in _spoilt_pods(case.subject.pods):
         try:
@@ -86,7 +86,7 @@ def declares_its_kind(case: Case) -> None:
 
 @check("scheduler")
 def starts_no_process(case: Case) -> None:
-    """It has started no process: hooks of the scheduler do no work outside of their thread."""
+    """It starts no process: hooks of the scheduler do no work outside of their thread."""
     stage = SchedulerStage(case).told()
     for pod in case.subject.pods:
         stage.answers(stage.side.requests(pod))
@@ -109,7 +109,7 @@ def _check_valid(stage: SchedulerStage, request: PodRequest) -> None:
 
 
 def _spoilt_pods(pods: tuple[Pod, ...]) -> Iterator[tuple[str, Pod]]:
-    """Each pod with each of its values replaced by each garbage."""
+    """Each pod with each of its values replaced by each invalid value."""
     for pod in pods:
         for key, spoilt_annotations in _spoilt(pod.annotations):
             yield f"annotation {key}", replace(pod, annotations=spoilt_annotations)

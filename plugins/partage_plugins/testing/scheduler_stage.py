@@ -1,4 +1,4 @@
-"""One instance of a scheduler plugin behind the real façade, with the nodes and allocations that it was told of."""
+"""One instance of a scheduler plugin behind the real `SchedulerSide`, with its nodes and allocations."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ BARE = Inventory(kinds={})
 
 
 class Answers(NamedTuple):
-    """All that a plugin says about one request."""
+    """A plugin's results for one request."""
 
     fits: tuple[str, ...]
-    """For each node: the reason, or nothing where it fits."""
+    """The reason for each node, empty where the request fits."""
     scores: tuple[float, ...]
     """For each node on which it fits."""
     grants: tuple[bytes, ...] = ()
-    """For each node on which it fits, as JSON; an owner's only."""
+    """For each node on which it fits, as JSON; for owners only."""
 
     def difference(self, other: Answers) -> str:
-        """Which of them differ: `fits and scores`; empty if none does."""
+        """Names the fields that differ, as in `fits and scores`; empty if none does."""
         pairs = zip(self._fields, self, other, strict=True)
         return " and ".join(name for name, mine, theirs in pairs if mine != theirs)
 
@@ -66,67 +66,67 @@ class SchedulerStage(Record):
 
     @property
     def has_shape(self) -> bool:
-        """Whether the subject gives shapes."""
+        """Whether the subject implements `partage_shape`."""
         return any(call.plugin == self.subject.name for call in self._shape)
 
     @property
     def slots(self) -> Slots:
-        """All nodes; cannot be written to, as the arrays that the host gives are shared."""
+        """All nodes; read-only, as the arrays that the host passes are shared."""
         return read_only(self._nodes)
 
     def nodes(self) -> list[tuple[Slot, NodeName, Inventory]]:
-        """What a new instance must be told of nodes."""
+        """The nodes to replay to a new instance."""
         return [(slot, node, inventory) for slot, (node, inventory) in self._nodes.items()]
 
     def allocations(self) -> list[tuple[Slot, Allocation]]:
-        """What it must be told of allocations."""
+        """The allocations to replay."""
         return list(self._taken)
 
     def rooms(self) -> list[tuple[Slot, Room, Room]]:
-        """What it must be told of CPU and memory."""
+        """The nodes' CPU and memory to replay."""
         return [(slot, total, free) for slot, (total, free) in self._rooms.items()]
 
     def told(self, inventories: Sequence[Inventory] = ()) -> SchedulerStage:
-        """The same, told of a node for each inventory."""
+        """Adds a node for each inventory, and returns itself."""
         for number, inventory in enumerate(inventories or self.inventories):
             self.node_added(Slot(number), inventory)
         return self
 
     def node_added(self, slot: Slot, inventory: Inventory) -> None:
-        """A node, named after its slot."""
+        """Adds a node, named after its slot."""
         node = NodeName(f"node-{slot}")
         self._nodes[slot] = node, inventory
         self.side.node_added(slot, node, inventory)
 
     def node_removed(self, slot: Slot) -> None:
-        """Neither the node nor what was taken on it."""
+        """Removes a node and its allocations."""
         del self._nodes[slot]
         self._rooms.pop(slot, None)
         self._taken = [(taken, allocation) for taken, allocation in self._taken if taken != slot]
         self.side.node_removed(slot)
 
     def node_room(self, slot: Slot, total: Room, free: Room) -> None:
-        """How much CPU and memory a node has, and has free."""
+        """Sets a node's total and free CPU and memory."""
         self._rooms[slot] = total, free
         self.side.node_room(slot, total, free)
 
     def shape(self, request: PodRequest) -> Hashable:
-        """The subject's own shape, or the request itself where it has none."""
+        """The subject's own shape, or the request itself if it has none."""
         for call in self._shape:
             if call.plugin == self.subject.name:
-                self.side.shape(request)  # which checks that it can be hashed
+                self.side.shape(request)  # checks that it is hashable
                 shape: Hashable = call(request)
                 return shape
         return request
 
     def promised(self, grant: object, part: object) -> object:
-        """What a grant promises by the subject's kind, called like a hook; unchecked."""
+        """A grant's promises by the subject's kind, called like a hook; unchecked."""
         call = Call(PluginName(self.subject.name), "promises", self.kind.promises, self._activity)
         answer: object = call(grant, part)
         return answer
 
     def verdicts(self, request: PodRequest, slots: Slots | None = None) -> tuple[str, ...]:
-        """For each node the reason against it, or nothing where the request fits."""
+        """The reason for each node, empty where the request fits."""
         return spelt_out(self.side.fits(request, self.slots if slots is None else slots))
 
     def fitting(self, request: PodRequest) -> list[Slot]:
@@ -138,14 +138,14 @@ class SchedulerStage(Record):
         return tuple(self.side.scores(request, read_only(slots)).tolist())
 
     def answers(self, request: PodRequest) -> Answers:
-        """Everything that the subject says about a request."""
+        """All of the subject's results for a request."""
         fitting = self.fitting(request)
         owned = self.subject.kind is not None and self.subject.kind in request.kinds
         grants = tuple(msgspec.json.encode(self.allocation(request, slot).containers) for slot in fitting if owned)
         return Answers(self.verdicts(request), self.scores(request, fitting), grants)
 
     def allocation(self, request: PodRequest, slot: Slot) -> Allocation:
-        """What the subject grants, as it is read again from the pod; broken where it refuses what fits."""
+        """The subject's grants as decoded from the pod; raises `Broken` if they are refused where they fit."""
         try:
             grants = self.side.allocate(request, slot)
         except Refused as refusal:
@@ -165,7 +165,7 @@ class SchedulerStage(Record):
         self.side.give_back(slot, allocation)
 
     def placed(self, pod: Pod) -> tuple[Slot, Allocation] | None:
-        """Takes a pod's allocation on the first node on which it fits; None where there is none."""
+        """Takes a pod's allocation on the first node on which it fits; None if there is none."""
         request = self.side.requests(pod)
         for slot in self.fitting(request)[:1]:
             allocation = self.allocation(request, slot)
@@ -174,7 +174,7 @@ class SchedulerStage(Record):
         return None
 
     def filled(self, pods: Iterable[Pod], at_most: int) -> Iterator[tuple[Slot, Allocation]]:
-        """Places pods in turn until none of them fits any more, or so many are placed; each with its node."""
+        """Places pods in turn until none of them fits or `at_most` are placed; yields each node and allocation."""
         waiting, number = list(pods), 0
         while waiting:
             for pod in tuple(waiting):
@@ -189,12 +189,12 @@ class SchedulerStage(Record):
 
 
 def read_only(slots: Iterable[int]) -> Slots:
-    """An array that can only be read."""
+    """A read-only array."""
     return np.frombuffer(np.array(list(slots), dtype=np.int32).tobytes(), dtype=np.int32)
 
 
 def spelt_out(verdict: AllFit) -> tuple[str, ...]:
-    """For each node the reason against it, or nothing where it fits."""
+    """The reason for each node, empty where the request fits."""
     codes, reasons = verdict.reasons()
     pairs = zip(verdict.fits.tolist(), codes.tolist(), strict=True)
     return tuple("" if fits else str(reasons[code]) for fits, code in pairs)

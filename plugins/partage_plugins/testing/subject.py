@@ -1,4 +1,4 @@
-"""What is checked: a plugin, and examples of what it must cope with."""
+"""The subject of the checks: a plugin, and examples of its input."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ Has = Literal["scheduler", "node", "kind", "grants"]
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """How much one hook may use."""
+    """Resource limits for the plugin."""
 
     call_s: float = 5.0
     """Seconds for one call."""
     memory_bytes: int = 1 << 30
-    """What the process that holds the plugin may allocate."""
+    """Memory limit of the process that runs the plugin."""
 
 
 class Subject(Struct, frozen=True, kw_only=True):
-    """A plugin and its examples; plain data, so that it can be handed to a child process."""
+    """A plugin and its examples; plain data, so that it can be passed to a child process."""
 
     name: str
-    """As its entry points name it."""
+    """Its name in the entry points."""
     kind: str | None = None
     """The kind that it owns; None for one that only adds requests, vetoes or preferences."""
     scheduler: str | None = None
@@ -34,17 +34,19 @@ class Subject(Struct, frozen=True, kw_only=True):
     node: str | None = None
     """The node side's class, `module:Class`."""
     pods: tuple[Pod, ...] = ()
-    """Pods that ask for its kind and fit on at least one of the inventories. A few thousand must fill them all."""
+    """Pods that request its kind and fit on at least one of the inventories. A few thousand must fill all
+    inventories."""
     inventories: tuple[str, ...] = ()
-    """Whole inventories as a node writes them; `examples.inventory` makes them."""
+    """Complete inventories as a node writes them; `examples.inventory` creates them."""
     grants: Mapping[str, str] = {}
-    """For a plugin without a scheduler side: a container's grants by kind, as JSON. They are of the first inventory."""
+    """For a plugin without a scheduler side: a container's grants by kind, as JSON, of devices in the first
+    inventory."""
     files: Mapping[str, str] = {}
-    """Files of a node by their path below its root, with what stands in them; there before `partage_started`."""
+    """Content of a node's files by path below its root; created before `partage_started`."""
     beside_scheduler: Mapping[str, str] = {}
     """Other plugins that its scheduler side needs, `module:Class` by name."""
     beside_node: Mapping[str, str] = {}
-    """Other plugins that its node side needs, such as one that enforces what it promises."""
+    """Other plugins that its node side needs, such as one that enforces its grants' promises."""
     limits: Limits = Limits()
 
     def __post_init__(self) -> None:
@@ -60,7 +62,7 @@ class Subject(Struct, frozen=True, kw_only=True):
 
     @property
     def has(self) -> frozenset[Has]:
-        """What checks can be made of; grants are there where a container can be adjusted for some."""
+        """Decides which checks apply; `grants`: there are grants for which containers can be adjusted."""
         is_there: dict[Has, bool] = {
             "scheduler": self.scheduler is not None,
             "node": self.node is not None,

@@ -1,4 +1,4 @@
-"""The kit as pytest sees it: subclass `Conformance`, and each check that applies is a test."""
+"""The kit's interface to pytest: subclass `Conformance`, and each check that applies is a test."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _OF_NODE: Final = (life_checks, adjustment_checks)
 
 
 class Conformance:
-    """Subclass it as `Test…` and give the subject; each check runs in a process of its own."""
+    """Subclass it as `Test…` and set the subject; each check runs in a process of its own."""
 
     subject: ClassVar[Subject]
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        """Make one test of each check that applies."""
+        """Create one test for each check that applies."""
         if "conformance_check" in metafunc.fixturenames:
             metafunc.parametrize("conformance_check", tuple(checks_of(self.subject)))
 
     def test_conformance(self, conformance_check: str) -> None:
-        """Fails with the reason of the kit."""
+        """Fails with the reason that the kit reports."""
         check = checks_of(self.subject)[conformance_check]
         if why := failure(check, self.subject):
             pytest.fail(f"{why.rstrip()}\n\npromised: {check.promise}", pytrace=False)

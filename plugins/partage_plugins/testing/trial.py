@@ -1,4 +1,4 @@
-"""Tries a check in a copy of this process: a plugin that hangs, crashes or leaks fails that check and nothing else."""
+"""Runs a check in a fork of this process: a plugin that hangs, crashes or leaks fails that check and nothing else."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from partage_plugins.testing.leftovers import end_children
 from partage_plugins.testing.subject import Subject
 
 _PR_SET_CHILD_SUBREAPER: Final = 36
-_CALLS_A_CHECK: Final = 20  # a check that lasts for so many deadlines hangs outside of any hook
+_CALLS_A_CHECK: Final = 20  # a check that takes this many deadlines hangs outside of any hook
 _LONGEST: Final = 8000
 _OUTPUT, _VERDICT = "output", "verdict"
-"""Files of a copy: what the plugin wrote, and why it does not pass; no verdict where the copy died."""
+"""Files of a fork: the plugin's output, and the reason why it fails; no verdict if the fork died."""
 
 
 def failure(check: Check, subject: Subject) -> str:
-    """Why the plugin does not pass, and where in it that was; empty if it passes."""
+    """Why the plugin fails, and where; empty if it passes."""
     with TemporaryDirectory(prefix="partage-kit-", ignore_cleanup_errors=True) as name:
         case = Case(subject, TimedActivity(BlackBox(), call_s=subject.limits.call_s), Path(name))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # what other threads hold is not needed in the copy
+            warnings.simplefilter("ignore", DeprecationWarning)  # the fork does not need locks that other threads hold
             pid = os.fork()
         if not pid:
             _judge(check, case)
         patience_s = _CALLS_A_CHECK * subject.limits.call_s
         is_stuck = not _has_ended(pid, patience_s)
         with suppress(ProcessLookupError):
-            os.killpg(pid, signal.SIGKILL)  # also what the plugin started and left
+            os.killpg(pid, signal.SIGKILL)  # includes processes that the plugin started and left
         status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         plugin, hook = case.activity.box.read()
         if status == 0 and (case.folder / _VERDICT).exists():
@@ -57,7 +57,7 @@ def failure(check: Check, subject: Subject) -> str:
 
 
 def _has_ended(pid: int, patience_s: float) -> bool:
-    """Whether a process ends in time; it is not reaped, so its number is still that of its group."""
+    """Whether a process ends in time; it is not reaped, so its pid still identifies its group."""
     descriptor = os.pidfd_open(pid)
     try:
         return bool(select([descriptor], [], [], patience_s)[0])
@@ -66,13 +66,13 @@ def _has_ended(pid: int, patience_s: float) -> bool:
 
 
 def _judge(check: Check, case: Case) -> NoReturn:
-    """The life of a copy. It ends without asking the plugin: threads and exit handlers must not keep it."""
+    """The main function of a fork. It exits without cleanup, so that threads and exit handlers can't delay it."""
     ourselves = os.getpid()
     try:
         _confine(case)
         verdict = _verdict(check, case)
         end_children()
-        if os.getpid() == ourselves:  # else the plugin forked, and let its copy return
+        if os.getpid() == ourselves:  # otherwise the plugin forked, and its fork returned here
             (case.folder / _VERDICT).write_text(verdict)
             os._exit(0)
     except BaseException:  # noqa: BLE001  said, whatever it is
@@ -82,19 +82,19 @@ def _judge(check: Check, case: Case) -> NoReturn:
 
 
 def _confine(case: Case) -> None:
-    """A group of its own, of whose files none is the tester's, and bounds for what it takes beside what it has."""
+    """Puts the fork into a session of its own, closes all inherited files, and limits the memory it may allocate."""
     os.setsid()
     with (case.folder / _OUTPUT).open("wb") as output:
         os.dup2(output.fileno(), 2)
     for opened in list(Path("/proc/self/fd").iterdir()):
         if opened.name not in ("0", "1", "2"):
-            with suppress(OSError):  # one was that of the list itself
+            with suppress(OSError):  # one belonged to the listing itself
                 os.close(int(opened.name))
     sys.stdout = sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115  for all of its life
-    warnings.simplefilter("default")  # whatever the tester makes of them
+    warnings.simplefilter("default")  # regardless of the author's pytest settings
     data_pages = int(Path("/proc/self/statm").read_text().split()[5])
     confine(data_pages * os.sysconf("SC_PAGE_SIZE") + case.subject.limits.memory_bytes)
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)  # what the plugin leaves behind is found below this process
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)  # the plugin's orphans become this process's children
     case.activity.guard()
 
 
@@ -132,7 +132,7 @@ def _exhausted(error: BaseException) -> str:
 
 
 def _trace(error: BaseException) -> str:
-    """The stack of what the plugin raised; nothing where only a promise was broken."""
+    """The stack of the plugin's exception; empty if only a promise was broken."""
     while error.__cause__ is not None:
         error = error.__cause__
     if isinstance(error, Broken | PluginError):

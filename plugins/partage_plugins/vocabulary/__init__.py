@@ -1,8 +1,8 @@
-"""One type for each word of the glossary; data only, frozen, with units in the names.
+"""The types of the plugin contract, one for each term of the glossary; frozen data, with units in the names.
 
-`names` and `limits` say what identifiers and amounts may look like; `kinds` what a family of devices is; `inventory`,
-`pods`, `allocation`, `containers` and `reasons` are what crosses between the parts; `gpu` and `health` are
-our own kind. No I/O and no decoding here.
+`names` and `limits` constrain identifiers and amounts; `kinds` defines a family of devices; `inventory`, `pods`,
+`allocation`, `containers` and `reasons` are exchanged between the components; `gpu` and `health` are our own kind. No
+I/O and no decoding here.
 """
 
 from partage_plugins.vocabulary.allocation import Allocation, ContainerAllocation, Grants

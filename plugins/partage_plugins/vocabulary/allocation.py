@@ -1,4 +1,4 @@
-"""What a pod was given (its allocation), and what one container carries of it."""
+"""A pod's allocation, and the part of it that is written on each container."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from partage_plugins.vocabulary.names import BudgetName, ContainerKey, Container
 from partage_plugins.vocabulary.pods import BudgetUse, Gang
 
 Grants = Mapping[Kind, object]
-"""One container's grants by kind: a tuple of the owner's grant type, or raw JSON where the reader has no owner."""
+"""One container's grants by kind: a tuple of the owner's grant type, or raw JSON if the reader has no owner of the
+kind."""
 
 
 def typed_grants(grants: Grants, kind: KindType[RequestT, GrantT, PartT]) -> tuple[GrantT, ...]:
-    """The grants of `kind` among grants that were decoded with its type; empty where there are none."""
+    """The grants of `kind`, if they were decoded with its type; empty if there are none."""
     mine: Any = grants.get(kind.name, ())
     if isinstance(mine, tuple):
         return mine  # checked by the decoder, element by element
@@ -30,19 +31,20 @@ class Allocation(Struct, frozen=True, kw_only=True):
     v: Literal[1] = 1
     gen: int
     crit: tuple[str, ...] = ()
-    """Fields that a reader must know or refuse: names of the text's fields, or `kind.field` of a grant's. Without those
-    that follow from the rest: where there are budgets, the text names them."""
+    """Fields that a reader must know or else refuse the allocation: names of the text's fields, or `kind.field` for a
+    grant's. Entries that follow from the content are not listed here: the codec adds `budgets` to the text if there are
+    budgets."""
     pod: PodUid
     node: NodeName
     containers: Mapping[ContainerName, Grants]
-    """By who is counted: a container, or a budget under its name among containers (`grantee_of`)."""
+    """By the name under which they are counted: a container's, or a budget's name among containers (`grantee_of`)."""
     uses: tuple[BudgetUse, ...] = ()
-    """Which containers use which budgets; in order."""
+    """Which containers use which budgets; sorted."""
     gang: Gang | None = None
-    """That the pod is of: on one node its containers have their leases together."""
+    """The pod's gang, if any: on one node the gang's containers get their time slices together."""
 
     def of(self, kind: KindType[RequestT, GrantT, PartT]) -> dict[ContainerName, tuple[GrantT, ...]]:
-        """The grants of this kind, each once: by container, or by budget."""
+        """The grants of this kind, each once, by container or budget."""
         found = ((name, typed_grants(grants, kind)) for name, grants in self.containers.items())
         return {name: grants for name, grants in found if grants}
 
@@ -51,21 +53,21 @@ class Allocation(Struct, frozen=True, kw_only=True):
         return {use.kind: use.budget for use in self.uses if use.container == container}
 
     def given(self, container: ContainerName, kind: KindType[RequestT, GrantT, PartT]) -> tuple[GrantT, ...]:
-        """What one container may use of this kind: its own grants, or its budget's."""
+        """The grants of this kind that one container may use: its own, or its budget's."""
         budget = self.budgets_of(container).get(kind.name)
         grantee = container if budget is None else grantee_of(budget)
         return typed_grants(self.containers.get(grantee, {}), kind)
 
 
 class ContainerAllocation(Struct, frozen=True, kw_only=True):
-    """What crishim writes on a container that it rewrote: who it is and what it was given."""
+    """The record that crishim writes on a container that it rewrote: its key and its grants."""
 
     v: Literal[1] = 1
     key: ContainerKey
     gen: int
     grants: Grants
     budgets: Mapping[Kind, BudgetName] = {}
-    """The kinds of which the grants are a budget's, that the pod's other containers may use, too."""
+    """The kinds whose grants come from a budget, which other containers of the pod may use as well."""
 
     def of(self, kind: KindType[RequestT, GrantT, PartT]) -> tuple[GrantT, ...]:
         """The grants of this kind."""

@@ -1,14 +1,14 @@
-"""How much of one card's memory is promised, and whether that can be kept. Pure.
+"""How much of one card's memory is promised, and whether the promises can be kept. Pure.
 
-A container that is movable has its memory on the card only while it has its turn; at other times it lies in main
-memory. An operator says how much of a card may be promised beyond what it has. The promises are kept while
+The memory of a movable container is on the card only during the container's turn; otherwise it is in main memory. An
+operator sets how much of a card's memory may be oversubscribed. The promises can be kept while
 
-    fixed + turn <= memory            the largest of those that move fits beside all that never leaves
+    fixed + turn <= memory            the largest of the movable containers fits beside all that never leaves
     total        <= memory + beyond   no more is promised than the operator allows
 
-Of each that moves something stays: its contexts and its code.
+A part of each movable container stays on the card: its contexts and its code.
 
-Where nothing is promised beyond, the second line is the plain sum and the first one follows from it.
+Without oversubscription, the second condition is the plain sum, and the first one follows from it.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from typing import Final, NamedTuple
 from partage_plugins.vocabulary.kinds import Role
 
 STAYS_BYTES: Final = 512 << 20
-"""So much of what moves is taken to stay, of each container."""
+"""The bytes of each movable container that are assumed to stay on the card."""
 _NOBODY: Final[Mapping[Role, int]] = {"sidecar": 0, "app": 0, "init": 0}
 
 
 class Promised(NamedTuple):
-    """Bytes of one card, to one pod or container, or to all that are on it."""
+    """Bytes of one card that are promised to a pod, to a container, or to all containers on it."""
 
     total: int = 0
     fixed: int = 0
-    """Of these, what never leaves the card."""
+    """The part of `total` that never leaves the card."""
     turn: int = 0
-    """The most that one which moves needs beside that when it has its turn."""
+    """The most that one movable container needs in addition to `fixed` during its turn."""
 
 
 class Amount(NamedTuple):
-    """What one container of a pod, or one budget, is given of a card."""
+    """The grant of one container of a pod, or of one budget, on one card."""
 
     role: Role
     size_bytes: int
@@ -42,7 +42,7 @@ class Amount(NamedTuple):
 
 
 class CardMemory(NamedTuple):
-    """What a card has, and what may be promised beyond it."""
+    """A card's memory, and how much more than that may be promised."""
 
     has_bytes: int
     beyond_bytes: int = 0
@@ -53,7 +53,7 @@ class CardMemory(NamedTuple):
         return is_within and promised.fixed + promised.turn <= self.has_bytes
 
     def left(self, promised: Promised, *, movable: bool) -> int:
-        """The most that a newcomer may have; less than nothing where more is promised than can be kept."""
+        """The most that a new container may have; negative if more is promised than can be kept."""
         within = self.has_bytes + self.beyond_bytes - promised.total
         beside = self.has_bytes - promised.fixed
         if movable and promised.turn <= beside - STAYS_BYTES:
@@ -62,7 +62,7 @@ class CardMemory(NamedTuple):
 
 
 def in_words(capacity: CardMemory, promised: Promised) -> str:
-    """The figures of a card that is promised beyond what it has, for people."""
+    """The figures of an oversubscribed card, as a sentence."""
     has, beyond, total = map(_size, (*capacity, promised.total))
     of_it = f"{_size(promised.fixed)} stay there, and a turn takes {_size(promised.turn)}"
     return f"card {has}, beyond {beyond}, promised {total}, of which {of_it}"
@@ -73,7 +73,7 @@ def _size(size_bytes: int) -> str:
 
 
 def together(held: Iterable[Promised]) -> Promised:
-    """Of all who are on a card at once: each may have its turn beside what all others keep there."""
+    """The sum for all holders that are on a card at once: each may have its turn beside what all others keep there."""
     total = fixed = turn = 0
     for each in held:
         total, fixed, turn = total + each.total, fixed + each.fixed, max(turn, each.turn)
@@ -87,7 +87,7 @@ def of_pod(amounts: Iterable[Amount]) -> Promised:
         own = min(size_bytes, STAYS_BYTES) if movable else size_bytes
         if role == "init":
             totals[role], fixed[role] = max(totals[role], size_bytes), max(fixed[role], own)
-            turns[role] = max(turns[role], size_bytes if movable else 0)  # with what stays of it: it is alone
+            turns[role] = max(turns[role], size_bytes if movable else 0)  # with the part that stays: it runs alone
         else:
             totals[role], fixed[role] = totals[role] + size_bytes, fixed[role] + own
             turns[role] = max(turns[role], size_bytes - own)

@@ -1,8 +1,8 @@
-"""A ResourceClaim on our devices, as the parts of a node know it.
+"""A ResourceClaim on our devices, as the components on a node see it.
 
 Kubernetes allocates a claim, and kubelet has our driver prepare it before the first container that uses it. On the node
-a claim is one budget: every container that kubelet gives its CDI device has what the claim has, together with the
-others. The broker serves it under a key as it serves a container.
+a claim is one budget: all containers to which kubelet gives its CDI device share the claim's grants. The broker serves
+it under a key of its own, like a container.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ ClaimUid = NewType("ClaimUid", str)
 
 DRIVER: Final = "gpu.partage.dev"
 CLAIM_KIND: Final = "partage.dev/share"
-"""Of CDI: its devices are claims, named by their uids."""
+"""The CDI kind of claims; each device is one claim, named by its uid."""
 _DIGITS: Final = 32
 
 
 class ClaimRef(Struct, frozen=True):
-    """As kubelet names a claim."""
+    """A claim as kubelet identifies it."""
 
     namespace: Namespace
     name: str
@@ -32,7 +32,7 @@ class ClaimRef(Struct, frozen=True):
 
 
 class ClaimDevice(Struct, frozen=True, kw_only=True):
-    """One device that was allocated to a claim, by the names that kubelet knows it by."""
+    """One device that was allocated to a claim, with the names by which kubelet knows it."""
 
     request: str
     pool: str
@@ -46,26 +46,26 @@ class ClaimRecord(Struct, frozen=True, kw_only=True):
     claim: ClaimRef
     devices: tuple[ClaimDevice, ...]
     grants: tuple[GpuGrant, ...]
-    """What it may have, one for each share; none for a claim that only looks on (`adminAccess`)."""
+    """The claim's grants, one for each share; empty for a claim with `adminAccess`, which only monitors."""
     cdi: tuple[str, ...]
-    """The CDI devices that kubelet gives each of its containers."""
+    """The CDI devices that kubelet gives to each of its containers."""
     places: tuple[str, ...] = ()
-    """Paths in each of its containers at which they put something."""
+    """Paths in each of its containers at which the CDI devices add something."""
     is_released: bool = False
-    """kubelet has let go of it; it stands until no container has its device."""
+    """kubelet has unprepared it; the record remains until no container has its device."""
 
 
 def claim_key(uid: ClaimUid) -> ContainerKey:
-    """Under which the broker serves it. No container's: those are made of three words."""
+    """The key under which the broker serves a claim; it can't equal a container's, which is made from three parts."""
     return ContainerKey(hashlib.sha256(f"claim/{uid}".encode()).hexdigest()[:_DIGITS])
 
 
 def claim_device(uid: ClaimUid) -> str:
-    """The CDI device that brings a claim's limits into a container."""
+    """The CDI device that applies a claim's limits to a container."""
     return f"{CLAIM_KIND}={uid}"
 
 
 def claimed_by(device: str) -> ClaimUid | None:
-    """The claim that a CDI device brings; None of a device of another kind."""
+    """The claim of a CDI device; None for a device of another kind."""
     kind, _, name = device.partition("=")
     return ClaimUid(name) if kind == CLAIM_KIND and name else None

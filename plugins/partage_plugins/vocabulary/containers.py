@@ -1,4 +1,4 @@
-"""A container that is about to be created, as node plugins see it, and what they may change of it."""
+"""A container that is about to be created, as node plugins see it, and the changes that they may make to it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DevicePermissions = Literal["r", "w", "rw", "rm", "wm", "rwm", "m"]
 
 
 class Mount(Struct, frozen=True, kw_only=True):
-    """A file or folder of the node inside the container."""
+    """A file or folder of the node, mounted into the container."""
 
     container_path: AbsolutePath
     host_path: AbsolutePath
@@ -31,7 +31,7 @@ class Mount(Struct, frozen=True, kw_only=True):
 
 
 class Device(Struct, frozen=True, kw_only=True):
-    """A device node of the node inside the container."""
+    """A device node of the node, added to the container."""
 
     container_path: AbsolutePath
     host_path: AbsolutePath
@@ -39,7 +39,7 @@ class Device(Struct, frozen=True, kw_only=True):
 
 
 class Security(Struct, frozen=True, kw_only=True):
-    """What decides whether limits can hold in this container."""
+    """The settings that decide whether limits can be enforced in this container."""
 
     privileged: bool = False
     capabilities: tuple[str, ...] = ()
@@ -48,16 +48,16 @@ class Security(Struct, frozen=True, kw_only=True):
 
 
 class Runtime(Struct, frozen=True, kw_only=True):
-    """What the container runtime says of itself. None: it does not say."""
+    """What the container runtime reports about itself; None where it reports nothing."""
 
     program: str | None = None
-    """What will run the container, such as `/usr/bin/runc`."""
+    """The program that will run the container, such as `/usr/bin/runc`."""
     takes_cdi: bool | None = None
-    """Whether it puts in CDI devices of the specs in /var/run/cdi."""
+    """Whether it injects CDI devices from the specs in /var/run/cdi."""
 
 
 class Container(Struct, frozen=True, kw_only=True):
-    """A container as kubelet asked for it; nothing that a plugin does to this object reaches it."""
+    """A container as kubelet requested it; changes to this object have no effect."""
 
     key: ContainerKey
     pod: PodRef
@@ -65,27 +65,27 @@ class Container(Struct, frozen=True, kw_only=True):
     attempt: int = 0
     image: str = ""
     annotations: Mapping[str, str] = {}
-    """The pod's annotations. Users can edit them: never read a promise from here."""
+    """The pod's annotations. Users can edit them: never derive grants or limits from them."""
     labels: Mapping[str, str] = {}
-    """The pod's labels, with kubelet's own; users can edit these too."""
+    """The pod's labels, including kubelet's; users can edit these too."""
     env: tuple[tuple[str, bytes], ...] = ()
-    """In order, duplicates kept; without what the image itself sets."""
+    """In order, with duplicates; without the variables that the image itself sets."""
     mounts: tuple[Mount, ...] = ()
-    """With clean paths in the container; without volumes that are images, which have no path on the node."""
+    """With normalized paths in the container; without volumes that are images, which have no path on the node."""
     devices: tuple[Device, ...] = ()
     security: Security = Security()
     runtime: Runtime = Runtime()
     budgets: Mapping[Kind, BudgetName] = {}
-    """The kinds of which its grants are a budget's. The budget is known by the pod's uid and this name."""
+    """The kinds whose grants come from a budget. A budget is identified by the pod's uid and this name."""
     gang: Gang | None = None
-    """Of its pod, by its allocation."""
+    """The pod's gang, from its allocation."""
     is_claim: bool = False
-    """No container but a claim, which any number of them may have: `pod` names the claim, and nothing is known of who
-    will have it. What is adjusted goes into all of them by CDI."""
+    """True for a claim instead of a container: `pod` names the claim, and the containers that will use it, any number
+    of them, are not known. The adjustment is applied to all of them by CDI."""
 
 
 class Granted(Struct, frozen=True, kw_only=True):
-    """What a container was given, and the inventory of the kinds it was given."""
+    """A container's grants, and the inventory of the granted kinds."""
 
     gen: int
     grants: Grants
@@ -101,23 +101,23 @@ class Granted(Struct, frozen=True, kw_only=True):
 
 
 class Adjustment(Struct, frozen=True, kw_only=True):
-    """What a plugin wants changed in a CreateContainer. A plugin returns it; the host applies it."""
+    """The changes that a plugin makes to a CreateContainer request. A plugin returns it; the host applies it."""
 
     env: Mapping[EnvName, EnvValue] = {}
-    """Set, or replaced in place."""
+    """Each is added, or replaced in place."""
     mounts: tuple[Mount, ...] = ()
     devices: tuple[Device, ...] = ()
     cdi: tuple[CdiName, ...] = ()
     """Names of CDI devices, `vendor/class=name`."""
     annotations: Mapping[AnnotationKey, str] = {}
-    """On the container, for the runtime and its hooks."""
+    """Set on the container, for the runtime and its hooks."""
     memory_swap_limit_in_bytes: Annotated[int, Meta(ge=1, le=(1 << 63) - 1)] | None = None
-    """Memory and swap together, as the CRI has it; None leaves what kubelet said."""
+    """Limit of memory plus swap, as in the CRI; None leaves kubelet's value."""
     enforces: Mapping[Kind, tuple[Promise, ...]] = {}
-    """Which promises of the container's grants are in force once this adjustment is applied."""
+    """The promises of the container's grants that this adjustment enforces."""
 
     @property
     def places(self) -> tuple[str, ...]:
-        """Paths in the container at which it puts something."""
+        """Paths in the container at which it adds something."""
         mounts = (each.container_path for each in self.mounts)
         return (*mounts, *(each.container_path for each in self.devices))

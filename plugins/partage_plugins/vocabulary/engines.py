@@ -1,7 +1,7 @@
-"""A container of an engine such as Docker or Podman that asks for a share, as the parts of a machine know it.
+"""A container of an engine such as Docker or Podman that requests a share, as the components on a machine see it.
 
-The engine creates it by `partage-oci`, which asks the agent; the agent places it and has the broker prepare a claim
-for it, under a key of its own for each create: an engine starts a container again under the same id.
+The engine creates it through `partage-oci`, which calls the agent; the agent places it and has the broker prepare a
+claim for it. Each create gets a key of its own, because an engine restarts a container under the same id.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from msgspec import Meta
 from partage_plugins.vocabulary.names import ContainerKey
 
 EngineId = Annotated[str, Meta(pattern=r"\A[0-9A-Za-z_]{32,128}\Z")]
-"""By which an engine such as Docker knows a container, and names its control group: too long to be another's name."""
+"""An engine's id of a container, which also names its cgroup; too long to be confused with another name."""
 _DIGITS: Final = 32
 
 
 def engine_key(id_: str, n: int) -> ContainerKey:
-    """Under which the broker serves it; no pod's container and no claim has such a one."""
+    """The key under which the broker serves it; it can't equal the key of a pod's container or of a claim."""
     return ContainerKey(hashlib.sha256(f"oci/{id_}/{n}".encode()).hexdigest()[:_DIGITS])

@@ -1,7 +1,7 @@
-"""The kind `gpu`: cards, what a container may ask of them, and one card given to one container.
+"""The kind `gpu`: cards, a container's request for them, and the grant of one card to one container.
 
-Memory is bytes, compute is milli of one card. On the wire the short names of the contract are used; here units are in
-the names.
+Memory is in bytes, compute in milli of one card. On the wire the contract's short field names are used; here units are
+in the names.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from partage_plugins.vocabulary.names import CardId, CardIdText, Kind, Namespace
 from partage_plugins.vocabulary.topology import MAX_BUNDLES, Bundle
 
 Pool = Literal["shared", "kubelet", "dra"]
-"""Who hands out a card: our scheduler, kubelet's device manager, or whoever allocates claims of our DRA driver."""
+"""Who allocates a card: our scheduler, kubelet's device manager, or the allocator of our DRA driver's claims."""
 HANDED_OUT_BY: Final[Mapping[Pool, str]] = {"shared": "partage", "kubelet": "kubelet", "dra": "DRA"}
-"""In words."""
+"""For messages."""
 RESERVATIONS: Final = "partage-cards"
-"""The namespace of pods that take cards from kubelet for us, and of no others."""
+"""The namespace that holds only the pods which reserve kubelet's cards for us."""
 MIB: Final = 1 << 20
 NVLINK: Final = "nvlink"
 PCIE: Final = "pcie"
 NUMA: Final = "numa"
 LEVELS: Final = (NVLINK, PCIE, NUMA)
-"""How cards of one node can be close, the closest first: every two joined by NVLink, behind one PCIe switch, on one
-NUMA node."""
+"""The levels on which cards of one node can be close, the closest first: joined pairwise by NVLink, behind one PCIe
+switch, on one NUMA node."""
 CLOSEST: Final = "closest"
-"""Stands for the closest of these on which some node of the cluster has so many cards."""
+"""Stands for the closest of these levels on which some node of the cluster has that many cards."""
 _HEALTH = r"\A(ok|lost|degraded: [^\x00-\x1f\x7f]{1,256})\Z"
 _DEGRADED: Final = "degraded: "
 _LONGEST_TAG: Final = 63
@@ -43,8 +43,8 @@ _REASON = r"\A[^\x00-\x1f\x7f]{1,256}\Z"
 _CAPABILITIES = re.compile(r"([0-9]{1,3}\.[0-9]{1,3};)*", re.ASCII)
 GPU_IN_WORDS: Final = {_HEALTH: "ok, lost, or degraded: and why"}
 
-# Looked at more closely for all cards at once: a pattern for each card and field would be a third of what an inventory
-# costs to decode.
+# Names and capabilities are checked further in one pass over all cards: a pattern for each card and field would be a
+# third of the cost of decoding an inventory.
 NameText = Annotated[str, Meta(min_length=1, max_length=128)]
 CapabilityText = Annotated[str, Meta(min_length=3, max_length=7)]
 HealthText = Annotated[str, Meta(pattern=_HEALTH)]
@@ -58,37 +58,37 @@ class Card(Struct, frozen=True, kw_only=True):
     index: Small
     model: NameText
     memory_bytes: Bytes = field(name="memory")
-    """Usable: the total less the driver's own and the configured reserve."""
+    """Usable memory: the total less the driver's own and the configured reserve."""
     compute_capability: CapabilityText = field(name="cc")
     pci: NameText
     numa_node: Small | None = field(name="numa", default=None)
     pcie_generation: Small | None = field(name="pcie", default=None)
-    """Of the link between card and machine, as fast as both can."""
+    """Generation of the link between card and machine: the highest that both support."""
     pcie_switch: Small | None = field(name="switch", default=None)
-    """Cards of a node with the same number lie behind one PCIe switch, or several without a processor between."""
+    """Cards of a node with the same number are behind one PCIe switch, or several without a processor in between."""
     health: HealthText = "ok"
-    """On the wire; what decides is `state` and `cause`, and never the words behind `degraded: `."""
+    """On the wire. Programs decide by `state` and `cause`, never by the text after `degraded: `."""
     lost_because: ReasonText | None = field(name="why", default=None)
-    """Of a lost card, for people."""
+    """Why a card is lost, for people."""
     cause: HealthCause | None = None
-    """None of a card that is ok, and where an older writer does not say."""
+    """None for a card that is ok, and where an older writer gives no cause."""
     pool: Pool
     mig_profile: ShortText | None = field(name="mig", default=None)
     parent: CardIdText | None = None
-    """The GPU that a MIG instance is part of."""
+    """The GPU that contains this MIG instance."""
     beyond_bytes: Bytes = field(name="beyond", default=0)
-    """How much more than its memory the operator lets containers be promised that move."""
+    """How much more than the card's memory the operator allows to be promised to movable containers."""
     reservation: NameText | None = None
-    """`namespace/name` of the pod that took the card from kubelet for us, and holds it while it is shared."""
+    """`namespace/name` of the pod that reserved the card from kubelet for us, and holds it while the card is shared."""
 
     @property
     def state(self) -> State:
-        """The part of its health that programs decide by, beside `cause`."""
+        """The part of `health` that programs decide by, beside `cause`."""
         return "ok" if self.health == "ok" else "lost" if self.is_lost else "degraded"
 
     @property
     def condition(self) -> CardHealth:
-        """State, cause and sentence in one."""
+        """State, cause and sentence as one value."""
         why = self.health.removeprefix(_DEGRADED) if self.state == "degraded" else self.lost_because
         return CardHealth(self.state, self.cause, why)
 
@@ -104,32 +104,32 @@ class Card(Struct, frozen=True, kw_only=True):
 
     @property
     def capacity(self) -> CardMemory:
-        """What promises of its memory are held against."""
+        """The capacity against which memory promises are checked."""
         return CardMemory(self.memory_bytes, self.beyond_bytes)
 
     @property
     def is_instance(self) -> bool:
-        """A MIG instance, not a GPU."""
+        """Whether it is a MIG instance rather than a GPU."""
         return self.mig_profile is not None
 
     @property
     def is_lost(self) -> bool:
-        """No container may use it."""
+        """Whether no container may use it."""
         return self.health == "lost"
 
     @property
     def is_allocatable(self) -> bool:
-        """New pods may be given it: ours to hand out, and healthy."""
+        """Whether new pods may be given it: it is in our pool, and healthy."""
         return self.pool == "shared" and self.health == "ok"
 
     @property
     def is_claimable(self) -> bool:
-        """New claims may be given it, by whoever allocates them."""
+        """Whether new claims may be given it, by the allocator of claims."""
         return self.pool == "dra" and self.health == "ok"
 
 
 FIGURES: Final = ("numa_node", "pcie_generation", "pcie_switch")
-"""Fields of a card that NVML's figures become as they are, or None where the card does not say them."""
+"""Fields of a card that are NVML's figures unchanged, or None where the card does not report them."""
 Cards = Annotated[tuple[Card, ...], Meta(max_length=MAX_CARDS)]
 Links = Annotated[tuple[Annotated[tuple[Small, ...], Meta(max_length=MAX_CARDS)], ...], Meta(max_length=MAX_CARDS)]
 
@@ -141,9 +141,9 @@ class GpuPart(Struct, frozen=True, kw_only=True):
     cuda: ShortText
     cards: Cards
     links: Links = ()
-    """NVLinks between card i and card j of `cards`; empty where unknown."""
+    """NVLinks between card i and card j of `cards`; empty if unknown."""
     reservable: bool = False
-    """Whether a card of kubelet's becomes shared here once a reservation has it."""
+    """Whether a card in kubelet's pool becomes shared on this node once a reservation holds it."""
 
     def __post_init__(self) -> None:
         count = len(self.cards)
@@ -162,14 +162,14 @@ class GpuPart(Struct, frozen=True, kw_only=True):
 
 
 class Tags(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Labels on a card, put there by the grants on it."""
+    """Labels on a card, set by the grants on it."""
 
     affinity: TagText | None = None
     anti_affinity: TagText | None = field(name="anti-affinity", default=None)
     exclusion: TagText | None = None
 
     def in_namespace(self, namespace: Namespace) -> Tags:
-        """The same labels as this namespace's own: those of another are different ones."""
+        """The same labels qualified by this namespace, so that they differ from those of every other namespace."""
         return Tags(
             affinity=_qualified(namespace, self.affinity),
             anti_affinity=_qualified(namespace, self.anti_affinity),
@@ -178,7 +178,7 @@ class Tags(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def _qualified(namespace: Namespace, tag: str | None) -> str | None:
-    """`namespace.tag`, which no other pair gives, as no namespace has a dot; a digest of it where that is too long."""
+    """`namespace.tag`, which is unique since a namespace has no dot; a digest of it where that is too long."""
     if tag is None:
         return None
     text = f"{namespace}.{tag}"
@@ -190,58 +190,59 @@ Bundles = Annotated[tuple[Bundle, ...], Meta(max_length=MAX_BUNDLES)]
 
 
 def is_named(model: str, names: Collection[str]) -> bool:
-    """Hyphens may stand for its spaces, as in `nvidia.com/gpu.product` and all labels, which can't have spaces."""
+    """Hyphens may replace its spaces, as in `nvidia.com/gpu.product` and all labels, which can't have spaces."""
     return model in names or model.replace(" ", "-") in names
 
 
 class GpuRequest(Struct, frozen=True, kw_only=True):
-    """What one container asks for; all amounts are for each card."""
+    """One container's request; all amounts are for each card."""
 
     count: Small = 1
     share_milli: Milli = 0
     limit_milli: Milli = WHOLE_MILLI
     memory_bytes: Bytes | None = None
-    """None: a part of a card's memory; `memory_on` says how much that is."""
+    """None: a part of a card's memory, as computed by `memory_on`."""
     memory_milli: Milli | None = None
-    """That part; None: the same as the share."""
+    """That part, in milli; None: the same as the share."""
     movable: bool = False
-    """Its memory may lie in main memory while others have their turn on the card."""
+    """Its memory may be moved to main memory while others have their turn on the card."""
     tags: Tags = NO_TAGS
     models: tuple[str, ...] = ()
     models_not: tuple[str, ...] = ()
     model_parts: tuple[str, ...] = ()
-    """One of them must be in the model's name, in whatever case of letters."""
+    """The model's name must contain one of them, regardless of case."""
     model_parts_not: tuple[str, ...] = ()
     instances: bool | None = None
-    """Only MIG instances, or only whole GPUs; None: either."""
+    """True: only MIG instances; False: only whole GPUs; None: either."""
     least_card_bytes: Bytes = 0
-    """Only cards that have so much memory in all, however much of it is asked for."""
+    """Only cards with at least this much memory in total, regardless of how much is requested."""
     cards: tuple[CardId, ...] = ()
     cards_not: tuple[CardId, ...] = ()
     policy: str | None = None
     repeats_cards: bool = False
-    """Several of its grants may be on one card; else each is on another."""
+    """Several of its grants may be on one card; otherwise each is on a different one."""
     idle_cards: bool = False
-    """Only cards that hold nothing when it comes; others may follow it."""
+    """Only cards that hold nothing when it is placed; others may be placed there later."""
     spare_share: bool = False
-    """Only cards of which some share is left, even where it asks for none."""
+    """Only cards that have some share left, even if it requests none."""
     bundles: Bundles = ()
-    """Which of its cards must lie close, on `LEVELS` or `CLOSEST`."""
+    """Which of its cards must be close, on one of `LEVELS` or on `CLOSEST`."""
     is_claim: bool = False
-    """It is a claim's: its cards are of the pool `dra`, and of no other; without it they are of none but `shared`."""
+    """It belongs to a claim, which gets cards of the pool `dra` only; all other requests get cards of the pool `shared`
+    only."""
 
     @property
     def memory_follows_share(self) -> bool:
-        """Whether it takes the same fraction of a card's memory as of its time."""
+        """Whether it gets the same fraction of a card's memory as of its time."""
         return self.memory_bytes is None and self.memory_milli is None
 
     @property
     def least_share_milli(self) -> int:
-        """How much share must be left of a card."""
+        """How much share a card must have left."""
         return self.share_milli or int(self.spare_share)
 
     def memory_on(self, total_bytes: int) -> int:
-        """Bytes on a card of that much memory: as asked, or a fraction rounded down to 1 MiB."""
+        """Bytes on a card with that much memory: as requested, or a fraction rounded down to 1 MiB."""
         if self.memory_bytes is not None:
             return self.memory_bytes
         milli = self.share_milli if self.memory_milli is None else self.memory_milli
@@ -256,16 +257,16 @@ class GpuRequest(Struct, frozen=True, kw_only=True):
         return self.instances is None or self.instances == is_instance
 
     def may_have(self, card: Card) -> bool:
-        """Whether such a card is handed out to those who ask in this way."""
+        """Whether the card's pool and health allow it to be given to such a request."""
         return card.is_claimable if self.is_claim else card.is_allocatable
 
     def wants_id(self, card: Card) -> bool:
-        """A GPU's id also names the MIG instances on it."""
+        """Whether the card's id is among the requested ones; a GPU's id also names the MIG instances on it."""
         ids = {card.id, card.parent}
         return (not self.cards or not ids.isdisjoint(self.cards)) and ids.isdisjoint(self.cards_not)
 
     def wants(self, card: Card) -> bool:
-        """Whether it is one of those that are asked for, whatever is on it."""
+        """Whether the card itself matches the request, regardless of what is on it."""
         is_wanted = self.wants_model(card.model) and self.wants_instance(card.is_instance) and self.wants_id(card)
         return is_wanted and card.memory_bytes >= self.least_card_bytes
 
@@ -286,7 +287,7 @@ class GpuGrant(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Its memory is moved to main memory, within the container's own limit there, while others have their turn."""
     tags: Tags = NO_TAGS
     role: Role = "app"
-    """The container's: init containers use the same room before the others do."""
+    """The container's role: init containers use the same memory and share before the others do."""
 
     def __post_init__(self) -> None:
         if self.limit_milli < self.share_milli:
@@ -294,7 +295,7 @@ class GpuGrant(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def larger(one: GpuGrant, other: GpuGrant) -> GpuGrant:
-    """The first one, with the larger of each amount."""
+    """The first grant, with the larger of each amount."""
     return replace(
         one,
         share_milli=max(one.share_milli, other.share_milli),
@@ -304,7 +305,7 @@ def larger(one: GpuGrant, other: GpuGrant) -> GpuGrant:
 
 
 def promises_of(grant: GpuGrant, part: GpuPart | None) -> frozenset[Promise]:
-    """What the node must enforce so that others on the card get theirs. A card that is not known counts as shared."""
+    """What the node must enforce to protect the card's other holders. A card that is not known counts as shared."""
     card = part.card(grant.card) if part else None
     promised: set[Promise] = set()
     if card is None or grant.movable or grant.memory_bytes < card.memory_bytes:
@@ -319,10 +320,10 @@ def promises_of(grant: GpuGrant, part: GpuPart | None) -> frozenset[Promise]:
 
 
 def on_every_card(wanted: GpuRequest, role: Role, part: GpuPart) -> tuple[GpuGrant, ...]:
-    """What counts of a request whose cards are not known: the most that it can have of any one card, on each of them.
+    """The grants counted for a request whose cards are not known: on each card, the most it can have of any one.
 
-    Nothing of it counts as movable: who is not known is not moved. Its tags keep others off; that it has an affinity is
-    no reason to join it where it may not be.
+    None of them counts as movable, since an unknown holder is never moved. Anti-affinity and exclusion tags are kept,
+    so that they keep others off; the affinity is dropped, so that it draws no others to cards where they may not be.
     """
     times = wanted.count if wanted.repeats_cards else 1
     share = min(times * wanted.share_milli, WHOLE_MILLI)
@@ -340,7 +341,7 @@ def on_every_card(wanted: GpuRequest, role: Role, part: GpuPart) -> tuple[GpuGra
 
 
 def in_namespace(wanted: GpuRequest, namespace: Namespace) -> GpuRequest:
-    """The request with tags of this namespace, so that no other tenant's pods are drawn to it or kept off by it."""
+    """The request with its tags qualified by this namespace, so that it has no effect on other tenants' pods."""
     return wanted if wanted.tags == NO_TAGS else replace(wanted, tags=wanted.tags.in_namespace(namespace))
 
 

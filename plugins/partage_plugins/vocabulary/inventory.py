@@ -1,4 +1,4 @@
-"""A node's inventory: which devices it has, of every kind, and what the node can read and enforce."""
+"""A node's inventory: its devices of every kind, and what the node can read and enforce."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from partage_plugins.vocabulary.names import Kind, ShortText
 
 
 class Ready(Struct, frozen=True):
-    """Which daemons of the node are in force; what the writer does not name is not."""
+    """Which daemons of the node are in force; a daemon that the writer does not name is not."""
 
     crishim: bool = False
     broker: bool = False
     why: Annotated[str, Meta(max_length=4096)] = ""
-    """Why one is not, for people; the same as long as the cause is."""
+    """Why a daemon is not in force, for people; unchanged as long as the cause is the same."""
 
 
 class Reads(Struct, frozen=True):
-    """What the node can read."""
+    """What the node's daemons can read."""
 
     allocation: Annotated[tuple[Small, ...], Meta(max_length=64)] = (1,)
-    """Versions."""
+    """Versions of the allocation format."""
     crit: Annotated[tuple[ShortText, ...], Meta(max_length=64)] = ()
-    """Fields beside those of version 1 that an allocation may name in its `crit`."""
+    """Fields, beside those of version 1, that an allocation may list in its `crit`."""
 
 
 class Inventory(Struct, frozen=True, kw_only=True):
-    """A node's devices by kind. A part is its owner's type, or raw JSON where the reader has no owner for the kind."""
+    """A node's devices by kind. A part is its owner's type, or raw JSON if the reader has no owner of the kind."""
 
     v: Literal[1] = 1
     reads: Reads = Reads()
@@ -39,12 +39,12 @@ class Inventory(Struct, frozen=True, kw_only=True):
     kinds: Mapping[Kind, object]
 
     def part(self, kind: KindType[RequestT, GrantT, PartT]) -> PartT | None:
-        """This kind's part, or None where the node has none."""
+        """This kind's part, or None if the node has none."""
         return typed_part(self.kinds, kind)
 
 
 def typed_part(kinds: Mapping[Kind, object], kind: KindType[RequestT, GrantT, PartT]) -> PartT | None:
-    """The part of `kind` among parts that were decoded with its type."""
+    """The part of `kind`, if it was decoded with its type."""
     part = kinds.get(kind.name)
     if part is None or isinstance(part, kind.part):
         return part
@@ -52,5 +52,5 @@ def typed_part(kinds: Mapping[Kind, object], kind: KindType[RequestT, GrantT, Pa
 
 
 def not_decoded(what: str, kind: AnyKind) -> TypeError:
-    """A caller's mistake: the data was decoded without this kind."""
+    """The exception for a caller's mistake: the data was decoded without this kind."""
     return TypeError(f"this {what} was decoded without kind {kind.name!r}; pass it to the decoder")

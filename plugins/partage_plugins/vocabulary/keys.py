@@ -1,4 +1,4 @@
-"""The keys that users and we write on Kubernetes objects: inputs under one prefix, outputs under another."""
+"""The keys on Kubernetes objects: users write under one prefix, partage under another."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from typing import Final
 
 PREFIX: Final = "partage.dev/"
 ALLOC_PREFIX: Final = "alloc.partage.dev/"
-"""Written by us alone; admission protects all of it."""
+"""Written by partage alone; admission protects the whole prefix."""
 
 INVENTORY: Final = PREFIX + "inventory"
 ALLOCATION: Final = ALLOC_PREFIX + "allocation"
 SIGNATURE: Final = ALLOC_PREFIX + "signature"
 CONTAINER: Final = ALLOC_PREFIX + "container"
 KEYS: Final = PREFIX + "keys"
-"""On a node's Lease: the ids of the keys by which the node believes allocations, sorted, with commas between them."""
+"""On a node's Lease: the ids of the keys with which the node verifies allocations, sorted, separated by commas."""
 
 VERSIONS: Final = PREFIX + "versions"
-"""On a Lease: the versions of its holder, and of the daemons beside it, `name=version`, sorted, with commas between."""
+"""On a Lease: the versions of its holder and of the daemons beside it, `name=version`, sorted, separated by commas."""
 SCHEDULER: Final = PREFIX + "scheduler"
-"""On the Lease of a scheduler that leads: what its decisions depend on."""
+"""On the leading scheduler's Lease: the settings that its decisions depend on."""
 
 GPU_MILLI: Final = PREFIX + "gpu-milli"
 GPU_MEMORY: Final = PREFIX + "gpu-memory"
@@ -41,15 +41,15 @@ MOVABLE: Final = PREFIX + "movable"
 GANG: Final = PREFIX + "gang"
 GANG_SIZE: Final = PREFIX + "gang-size"
 RESIZE: Final = PREFIX + "resize"
-"""Other amounts for containers that run, as JSON."""
+"""New amounts for running containers, as JSON."""
 RESIZE_WAIT: Final = PREFIX + "resize-wait"
-"""`yes`: they wait for room."""
+"""`yes`: the resize waits until it fits."""
 RESIZES: Final = frozenset((RESIZE, RESIZE_WAIT))
-"""Annotations that are no dialect's: the scheduler reads them on pods that are on nodes."""
+"""Annotations outside all dialects: the scheduler reads them on bound pods."""
 RESIZED: Final = ALLOC_PREFIX + "Resized"
-"""A condition: what became of the wish that it quotes."""
+"""A condition: the outcome of the resize that it quotes."""
 RESIZED_PODS: Final = ALLOC_PREFIX + "resized-pods"
-"""On the Lease of a node: its pods that were resized, as JSON by uid."""
+"""On a node's Lease: its pods that were resized, as JSON by uid."""
 POLICIES: Final = frozenset(
     (
         LIMIT_MILLI,
@@ -68,4 +68,4 @@ POLICIES: Final = frozenset(
     )
 )
 GANGS: Final = frozenset((GANG, GANG_SIZE))
-"""Annotations that are no dialect's: the scheduler's queue reads them."""
+"""Annotations outside all dialects: the scheduler's queue reads them."""

@@ -1,7 +1,8 @@
-"""A kind: a family of devices, the types that its owner gives it, and what its grants promise.
+"""A kind: a family of devices, the types that its owner declares, and the promises of its grants.
 
-A kind's part of an inventory, a request or an allocation is opaque to the core. Its owner says once, here, which types
-those parts have; the core then decodes them at the border, and every hook sees typed values: `inventory.part(FPGA)`.
+A kind's part of an inventory, a request or an allocation is opaque to the core. Its owner declares here, once, the
+types of those parts; the core then decodes them at the border, and every hook gets typed values:
+`inventory.part(FPGA)`.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 from partage_plugins.vocabulary.names import Kind, Namespace
 
 Role = Literal["init", "sidecar", "app"]
-"""A container's. Init containers run one after another before the others; sidecars start with them and stay."""
+"""A container's role. Init containers run one after another before the others; sidecars start with them and keep
+running."""
 Promise = Literal["memory", "share", "limit", "movable"]
-"""What a grant below a whole device promises to others, and a node plugin must enforce. `movable`: its memory leaves
-the device when it is the turn of others."""
+"""The limits of a grant below a whole device on which others rely, and which a node plugin must enforce. `movable`: its
+memory leaves the device during the turns of others."""
 PROMISES: Final[frozenset[Promise]] = frozenset(("memory", "share", "limit", "movable"))
 
 RequestT = TypeVar("RequestT")
@@ -25,14 +27,14 @@ PartT = TypeVar("PartT")
 
 
 def whole_devices(grant: object, part: object) -> frozenset[Promise]:
-    """For kinds that only hand out whole devices: nothing to enforce."""
+    """The default, for kinds that only hand out whole devices: nothing to enforce."""
     del grant, part
     return frozenset()
 
 
 @dataclass(frozen=True)
 class KindType(Generic[RequestT, GrantT, PartT]):
-    """A kind as its owner declares it; the answer to `partage_kind`.
+    """A kind as its owner declares it; the return value of `partage_kind`.
 
     The three types are frozen `msgspec.Struct`s; the request must be hashable. Declare one module-level constant and
     use it on both sides.
@@ -40,20 +42,21 @@ class KindType(Generic[RequestT, GrantT, PartT]):
 
     name: Kind
     request: type[RequestT]
-    """What one container asks for."""
+    """One container's request."""
     grant: type[GrantT]
     """One device given to one container."""
     part: type[PartT]
     """This kind's part of a node's inventory."""
     promises: Callable[[GrantT, PartT | None], frozenset[Promise]] = whole_devices
-    """What must be enforced for this grant; the part is None where the inventory lacks this kind."""
+    """What must be enforced for this grant; the part is None if the inventory lacks this kind."""
     everywhere: Callable[[RequestT, Role, PartT], Iterable[GrantT]] | None = None
-    """What counts of a container whose grants are lost: its request on every device of its node, and its tags. It is
-    taken beside what others hold there, so it may exceed what is left, and giving it back must free nothing of theirs.
-    None, right for whole devices: the node takes no new requests of this kind until that container's pod is gone."""
+    """What counts for a container whose grants are lost: its request on every device of its node, and its tags. It is
+    taken on top of what others hold there, so it may exceed what is left, and giving it back must free nothing of
+    theirs. None, the right value for whole devices: the node takes no new requests of this kind until that container's
+    pod is gone."""
     in_namespace: Callable[[RequestT, Namespace], RequestT] | None = None
-    """The same request with all names that users choose, and that requests are compared by, qualified by the namespace
-    of its pod. The host calls it once, when the request is made. None: there are no such names."""
+    """Returns the request with all names that users choose, and that requests are compared by, qualified by the pod's
+    namespace. The host calls it once, when the request is created. None: there are no such names."""
 
 
 AnyKind: TypeAlias = KindType[Any, Any, Any]

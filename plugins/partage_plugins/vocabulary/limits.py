@@ -1,4 +1,4 @@
-"""How large outside data may be: checked before it is parsed, so that hostile input costs little."""
+"""Size limits for external data, checked before it is parsed, so that hostile input costs little."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-MAX_ANNOTATION_BYTES: Final = 256 * 1024  # what the API server allows for all annotations of an object together
+MAX_ANNOTATION_BYTES: Final = 256 * 1024  # the API server's limit for all annotations of an object together
 MAX_DEPTH: Final = 32
 MAX_CARDS: Final = 512
 MAX_CONTAINERS: Final = 512

@@ -1,7 +1,7 @@
-"""Identifiers: what each may look like, once, for every type and codec.
+"""Identifiers and their syntax, defined once for every type and codec.
 
 A `NewType` keeps a pod's uid from being passed where a card's id belongs; the `…Text` twin is the same type with the
-constraint that decoders enforce. `IN_WORDS` says each pattern to people.
+constraint that decoders enforce. `IN_WORDS` describes each pattern for error messages.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Kind = NewType("Kind", str)
 KeyId = NewType("KeyId", str)
 PluginName = NewType("PluginName", str)
 Slot = NewType("Slot", int)
-"""A node's number in the scheduler: small, reused after the node is gone."""
+"""A node's number in the scheduler: small, and reused after the node is gone."""
 
 _SUBDOMAIN: Final = r"\A[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?\Z"
 _LABEL: Final = r"\A[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\Z"
@@ -61,27 +61,27 @@ CARD_ID_PATTERN: Final = _CARD
 CONTAINER_NAME_PATTERN: Final = _LABEL
 
 _BUDGET: Final = "budget/"
-"""No container's name has a slash."""
+"""Can't clash with a container's name, which has no slash."""
 _CLAIM: Final = "claim/"
 
 
 def grantee_of(budget: BudgetName) -> ContainerName:
-    """The name under which a budget stands among containers, where requests and grants are counted."""
+    """The name under which a budget is listed among containers, where requests and grants are counted."""
     return ContainerName(_BUDGET + budget)
 
 
 def budget_of(grantee: ContainerName) -> BudgetName | None:
-    """The budget of that name; None of a container."""
+    """The budget that this name stands for; None for a container."""
     return BudgetName(grantee.removeprefix(_BUDGET)) if grantee.startswith(_BUDGET) else None
 
 
 def claim_grantee(claim: str, request: str) -> ContainerName:
-    """The name under which one request of a pod's claim stands there; `claim` as the pod calls it."""
+    """The name there of one request of a pod's claim; `claim` is the name that the pod has for the claim."""
     return ContainerName(f"{_CLAIM}{claim}/{request}")
 
 
 def claim_of(grantee: ContainerName) -> tuple[str, str] | None:
-    """The claim and its request of that name; None of a container or a budget."""
+    """The claim and request that this name stands for; None for a container or a budget."""
     if not grantee.startswith(_CLAIM):
         return None
     claim, _, request = grantee.removeprefix(_CLAIM).partition("/")
@@ -89,7 +89,7 @@ def claim_of(grantee: ContainerName) -> tuple[str, str] | None:
 
 
 def grantee_in_words(grantee: ContainerName) -> str:
-    """As people are told of it: `container main`, `budget pod`, or `request gpu of claim train`."""
+    """The form used in messages: `container main`, `budget pod`, or `request gpu of claim train`."""
     budget, claim = budget_of(grantee), claim_of(grantee)
     if claim is not None:
         return f"request {claim[1]} of claim {claim[0]}"

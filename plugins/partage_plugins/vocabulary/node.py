@@ -1,4 +1,4 @@
-"""What node plugins are told about the node, and the measurements they give."""
+"""What node plugins get to know about the node, and the measurements that they return."""
 
 from __future__ import annotations
 
@@ -13,29 +13,30 @@ from msgspec import Meta, Struct
 from partage_plugins.vocabulary.names import NodeName
 
 NodeRole = Literal["advertiser", "crishim", "dra", "oci"]
-"""Which daemon hosts the plugin: the one that asks what exists, the one that adjusts containers, the one that prepares
-claims, and asks for adjustments of them, or the agent beside Docker and Podman. To `oci` a container of an engine is a
-pod of its own, whose uid is the engine's id."""
+"""The daemon that hosts the plugin: `advertiser` runs discovery, `crishim` adjusts containers, `dra` prepares claims
+and requests adjustments for them, `oci` is the agent beside Docker and Podman. For `oci` each container of an engine is
+a pod of its own, whose uid is the engine's id."""
 
 
 @dataclass(frozen=True)
 class NodeContext:
-    """Given once, before any other hook of a node plugin."""
+    """Passed once, before any other hook of a node plugin is called."""
 
     node: NodeName
     role: NodeRole
     root: PurePosixPath
-    """All paths of the node lie below it; `/` but for tests."""
+    """The folder that contains all paths of the node; `/` except in tests."""
     wake: Callable[[], None]
-    """Asks the advertiser to discover again now; may be called from any thread. Does nothing elsewhere."""
+    """Makes the advertiser run discovery again now; may be called from any thread. No effect in other daemons."""
     driver_root: PurePosixPath = field(default_factory=partial(PurePosixPath, "/"))
-    """Where the operator says that the devices' driver is installed, below the root."""
+    """Where the operator has installed the devices' driver, below the root."""
     host: PurePosixPath = field(default_factory=partial(PurePosixPath, "/"))
-    """In a container, where the host's root is mounted: what a runtime is told of paths there is without it."""
+    """If the daemon runs in a container: where the host's root is mounted. Paths given to a runtime omit this
+    prefix."""
 
 
 class DeviceUse(Struct, frozen=True, kw_only=True):
-    """A device that kubelet gave to a container by its own device manager or by DRA, or that is about to be given."""
+    """A device that kubelet's device manager or DRA allocated to a container, or is about to allocate."""
 
     resource: str
     device: str
@@ -43,7 +44,7 @@ class DeviceUse(Struct, frozen=True, kw_only=True):
     pod: str
     container: str
     is_offered: bool = False
-    """A DRA driver, named by `resource`, offers it by a ResourceSlice; who has it is not said."""
+    """A DRA driver, named by `resource`, offers it by a ResourceSlice; its holder is not known."""
 
 
 class Gauge(Struct, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
-"""How a container asks NVIDIA's runtime for cards by itself: one list, for the guard and for who attaches cards.
+"""The ways in which a container requests cards from NVIDIA's runtime directly: one list for filtering and attaching.
 
-NVIDIA's runtime compares beginnings of paths and keys, not their components, so these are beginnings.
+NVIDIA's runtime compares string prefixes of paths and keys rather than their components, so these are prefixes.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ from typing import Final
 
 VISIBLE: Final = "NVIDIA_VISIBLE_DEVICES"
 VOID: Final = "void"
-"""As its value: add nothing."""
+"""Value that adds nothing."""
 MIG_VARIABLES: Final = frozenset(("NVIDIA_MIG_CONFIG_DEVICES", "NVIDIA_MIG_MONITOR_DEVICES"))
-"""Variables that open the configuration of cards."""
+"""Variables that give access to the configuration of cards."""
 ANNOTATIONS: Final = ("cdi.k8s.io/", "nvidia.cdi.k8s.io/")
-"""Beginnings of keys. Runtimes read them on the container; a runtime can be set to hand on those of the pod as well."""
+"""Prefixes of keys. Runtimes read them on the container; a runtime can be configured to pass on the pod's as well."""
 MOUNTED: Final = "/var/run/nvidia-container-devices"
-"""A mount at a path that begins so asks for what the rest names, where the runtime is set to read mounts."""
+"""Prefix of mount paths that request the devices named after it, if the runtime is configured to read mounts."""
 CHANNELS: Final = "imex/"
-"""The rest begins so: a channel between machines, and no card."""
+"""Prefix of such a name for a channel between machines instead of a card."""
 HANDLERS: Final = frozenset(("nvidia", "nvidia-cdi", "nvidia-legacy"))
 """Usual names of runtime handlers that run NVIDIA's runtime."""
 PROGRAM: Final = "nvidia-container-runtime"
-"""The name of NVIDIA's runtime begins so."""
+"""Prefix of the name of NVIDIA's runtime program."""
 
 
 def is_nvidias(program: str) -> bool:
@@ -30,5 +30,5 @@ def is_nvidias(program: str) -> bool:
 
 
 def mounted_name(path: str) -> str | None:
-    """What a mount at this clean path names to NVIDIA's runtime; None for a path that it does not read."""
+    """The device that a mount at this normalized path names to NVIDIA's runtime; None for a path that it ignores."""
     return path.removeprefix(MOUNTED).strip("/") if path.startswith(MOUNTED) else None

@@ -1,6 +1,6 @@
-"""Where the parts of one node meet: files below its root, written without the first slash.
+"""Files and sockets by which the components of one node communicate: paths below its root, without the leading slash.
 
-Each is written by one part and read by others, which never import each other.
+Each is written by one component and read by others, which never import each other.
 """
 
 from __future__ import annotations
@@ -8,30 +8,30 @@ from __future__ import annotations
 from typing import Final
 
 INVENTORY_FILE: Final = "run/partage/inventory.json"
-"""What exists on the node: written by the advertiser, read by crishim and by people's tools."""
+"""The node's devices: written by the advertiser, read by crishim and by command-line tools."""
 ADVERTISER_LOCK: Final = "run/partage/advertiser/lock"
-"""Held by the advertiser that runs."""
+"""Lock file, held by the running advertiser."""
 PAUSE_FOLDER: Final = "run/partage/advertiser/pause"
-"""While any file is in it the driver is let go; the first line of the file says why."""
+"""While it contains any file, the driver is released; the file's first line is the reason."""
 KUBELET_SPOKE: Final = "run/partage/crishim/kubelet-spoke"
-"""Its time is when kubelet last asked crishim for the runtime's status, which it does every 5 s."""
+"""Its modification time is when kubelet last called crishim for the runtime's status, which it does every 5 s."""
 CRISHIM_CONDITION: Final = "run/partage/crishim/condition.json"
-"""How crishim is, by itself: written again at least every 5 s. Old or absent, crishim is not in force."""
+"""crishim's own condition, rewritten at least every 5 s. If it is old or absent, crishim is not in force."""
 CDI_FOLDER: Final = "var/run/cdi"
-"""Where we put specs of CDI devices, which every runtime that knows CDI reads."""
+"""Our CDI specs, in a folder that every runtime with CDI support reads."""
 CLAIMS_FOLDER: Final = "run/partage/dra/claims"
-"""What the DRA driver has prepared, a file for each claim."""
+"""The claims that the DRA driver has prepared, one file each."""
 DRA_SOCKET: Final = "var/lib/kubelet/plugins/gpu.partage.dev/dra.sock"
-"""Where the DRA driver answers kubelet."""
+"""The DRA driver's socket, called by kubelet."""
 DRA_REGISTRATION: Final = "var/lib/kubelet/plugins_registry/gpu.partage.dev-reg.sock"
-"""Where kubelet finds it."""
+"""The DRA driver's registration socket, discovered by kubelet."""
 BROKER_ALIVE: Final = "run/partage/broker/alive"
-"""The broker touches it at least every 5 s."""
+"""Touched by the broker at least every 5 s."""
 OCI_SOCKET: Final = "run/partage/oci.sock"
-"""Where the agent answers `partage-oci`; only root may connect."""
+"""The agent's socket for `partage-oci`; only root may connect."""
 ENGINES_FOLDER: Final = "run/partage/oci"
-"""For which containers of engines such as Docker the agent holds room, a file for each."""
+"""Containers of engines such as Docker for which the agent holds resources, one file each."""
 RESIZES_FOLDER: Final = "run/partage/resizes"
-"""Allocations that changed while their pods ran, a file for each: written by the advertiser, verified by crishim."""
+"""Allocations that changed while their pods ran, one file each: written by the advertiser, verified by crishim."""
 BROKER_SOCKET: Final = "run/partage/broker.sock"
-"""Where root asks the broker, a line of JSON each way."""
+"""The broker's control socket for root: one line of JSON in each direction."""

@@ -1,4 +1,4 @@
-"""A pod as dialects read it, and what it asks for as every other hook sees it."""
+"""A pod as dialects read it, and its requests as every other hook sees them."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class PodRef(Struct, frozen=True, kw_only=True):
 
 
 class Room(Struct, frozen=True, kw_only=True):
-    """CPU and main memory: of a node, or what a pod needs of one."""
+    """CPU and main memory: of a node, or needed by a pod."""
 
     cpu_milli: int = 0
     memory_bytes: int = 0
 
 
 class Gang(Struct, frozen=True):
-    """Pods of one namespace that are bound all or none: so many of them at once, any more one by one."""
+    """Pods of one namespace that are bound all or none: `size` of them at once, further ones one by one."""
 
     namespace: NamespaceText
     name: TagText
@@ -52,11 +52,11 @@ class PodContainer(Struct, frozen=True, kw_only=True):
     limits: Mapping[str, str] = {}
     requests: Mapping[str, str] = {}
     variables: tuple[str, ...] = ()
-    """Names of environment variables that speak of a GPU; a few, without their values."""
+    """Names, without values, of a few environment variables whose names relate to GPUs."""
 
 
 class Pod(Struct, frozen=True, kw_only=True):
-    """What a dialect may read of a pod."""
+    """The part of a pod that dialects may read."""
 
     ref: PodRef
     labels: Mapping[str, str] = {}
@@ -65,18 +65,18 @@ class Pod(Struct, frozen=True, kw_only=True):
 
 
 class Budgeted(Struct, frozen=True, kw_only=True):
-    """A dialect's answer for a container that gets no grant of its own, but uses one together with others of its pod.
+    """A dialect's result for a container that shares a grant with others of its pod instead of getting its own.
 
-    All containers that name the same budget for a kind give an equal ask. It is granted once.
+    All containers that name the same budget for a kind must give an equal request. It is granted once.
     """
 
     budget: BudgetNameText
     ask: object
-    """Of the request type that the kind's owner declared."""
+    """A value of the request type that the kind's owner declared."""
 
 
 class BudgetUse(Struct, frozen=True, order=True):
-    """One container uses a budget's grants of one kind."""
+    """The use of a budget's grants of one kind by one container."""
 
     container: ContainerName
     kind: Kind
@@ -84,15 +84,15 @@ class BudgetUse(Struct, frozen=True, order=True):
 
 
 class ContainerRequest(Struct, frozen=True, kw_only=True):
-    """What one container asks for, of every kind; or what a budget's containers ask for together."""
+    """One container's requests of every kind, or the joint requests of a budget's containers."""
 
     name: ContainerName
     role: Role
     asks: tuple[tuple[Kind, object], ...]
-    """Pairs, so that a request can be hashed."""
+    """Pairs rather than a mapping, so that a request can be hashed."""
 
     def of(self, kind: KindType[RequestT, GrantT, PartT]) -> RequestT | None:
-        """What it asks for of this kind, or None."""
+        """Its request of this kind, or None."""
         for name, ask in self.asks:
             if name == kind.name and isinstance(ask, kind.request):
                 return ask
@@ -100,29 +100,30 @@ class ContainerRequest(Struct, frozen=True, kw_only=True):
 
 
 class PodRequest(Struct, frozen=True, kw_only=True):
-    """All of a pod's requests, by container with its role; containers that ask for nothing are left out.
+    """All of a pod's requests, by container with its role; containers that request nothing are left out.
 
-    A budget is one entry among them, under a name that no container has (`grantee_of`). So it is granted and counted
-    like one container, however many use it. So is each request of a claim that is to be allocated (`claim_grantee`).
+    A budget is one entry among them, under a name that no container has (`grantee_of`), so it is granted and counted
+    like one container, regardless of how many use it. The same holds for each request of a claim that is to be
+    allocated (`claim_grantee`).
     """
 
     pod: PodRef
     containers: tuple[ContainerRequest, ...]
     uses: tuple[BudgetUse, ...] = ()
-    """Which containers use which budgets; in order."""
+    """Which containers use which budgets; sorted."""
     gang: Gang | None = None
-    """That the pod is of; the host fills it in."""
+    """The pod's gang; filled in by the host."""
     needs: Room = Room()
-    """What the whole pod asks of its node beside devices; the host fills it in, and checks by itself that it fits."""
+    """The pod's needs for CPU and main memory; filled in by the host, which also checks that they fit."""
 
     @property
     def kinds(self) -> frozenset[Kind]:
-        """The kinds that any container asks for."""
+        """The kinds that any container requests."""
         return frozenset(kind for container in self.containers for kind, _ in container.asks)
 
     @property
     def asking(self) -> frozenset[ContainerName]:
-        """The containers that get something: a grant of their own, or a budget's."""
+        """The containers that get a grant: their own, or a budget's."""
         own = (each.name for each in self.containers if budget_of(each.name) is None and claim_of(each.name) is None)
         return frozenset((*own, *(use.container for use in self.uses)))
 

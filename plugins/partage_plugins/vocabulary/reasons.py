@@ -1,6 +1,7 @@
-"""Why a pod does not fit on a node: a code, its figures, and what may help. It becomes a sentence where it is shown.
+"""Why a pod does not fit on a node: a code, its figures, and whether other pods' ends can change it.
 
-Nothing is decided by words. Equal reasons are counted together over nodes.
+It is formatted as a sentence only where it is shown; no decision depends on the text. Equal reasons are counted
+together over nodes.
 """
 
 from __future__ import annotations
@@ -12,25 +13,25 @@ from msgspec.structs import replace
 
 
 class Reason(Struct, frozen=True):
-    """Stated by what keeps the pod away; equal reasons are counted together."""
+    """One constraint that excludes a node for a pod; equal reasons are counted together."""
 
     code: str
     """For programs; stable. A plugin's begins with its kind: `gpu/share`."""
     words: str
-    """For people, the same for each code and as it is counted over nodes: `node(s) had untolerated taint {}`, with `{}`
-    for each figure."""
+    """For people: fixed for each code, and worded to follow a number of nodes: `node(s) had untolerated taint {}`, with
+    `{}` for each figure."""
     lasts: bool = False
-    """No pod that leaves takes it away: that something was freed is no cause to try again, nor to evict anybody."""
+    """The end of another pod can't remove it: freed resources are no cause to retry, and preemption can't help."""
     figures: tuple[str, ...] = ()
 
     def of(self, *figures: str) -> Reason:
-        """The same reason with the figures that its words leave open."""
+        """The same reason, with values for the `{}` in its text."""
         return replace(self, figures=figures)
 
     def __str__(self) -> str:
-        """The sentence for people, figures filled in."""
+        """The sentence for people, with its figures."""
         return self.words.format(*self.figures) if self.figures else self.words
 
 
 SAID: Final = Reason("said", "{}")
-"""Somebody's own words, shown as they are: the pod is tried again after any change."""
+"""Free text, shown unchanged: the pod is retried after any change."""

@@ -1,4 +1,4 @@
-"""How devices of one node lie to each other, for any kind: levels of closeness, and what a request wants of them."""
+"""Topology of the devices of one node, for any kind: levels of closeness, and a request's constraints on them."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from partage_plugins.vocabulary.limits import MAX_CARDS
 from partage_plugins.vocabulary.names import ShortText
 
 Levels = Mapping[str, Sequence[int]]
-"""For each level by its name: the number of the group that each device is in, by the device's place on its node. A
-device that is close to no other has a group of its own."""
+"""Maps each level's name to the group number of each device, in the order of the node's devices. A device that is close
+to no other has a group of its own."""
 MAX_BUNDLES: Final = 64
 
 
 class Bundle(Struct, frozen=True):
-    """So many devices that must lie in one group of a level; two bundles may lie in the same."""
+    """A number of devices that must be in one group of a level; two bundles may be in the same group."""
 
     level: ShortText
     count: Annotated[int, Meta(ge=1, le=MAX_CARDS)]
     parts: Annotated[tuple[Bundle, ...], Meta(max_length=MAX_BUNDLES)] = ()
-    """Of these devices those that must lie closer yet: bundles of another level inside the same group."""
+    """Subsets of these devices that must be closer still: bundles of another level inside the same group."""
 
     def __post_init__(self) -> None:
         inside = sum([part.count for part in self.parts]) if self.parts else 0

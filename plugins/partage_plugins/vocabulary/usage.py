@@ -1,9 +1,9 @@
 """What a whole allocation uses of each card: the most that is in use at any time of the pod's life.
 
-Init containers run one after another before the app containers, so they use the same room again: of a card, a pod uses
-its sidecars' sum, and beside it the larger of its app containers' sum and its largest init container. Sidecars count as
-if they all ran from the beginning, which is never less than what is in use. Memory of containers that move counts as
-`card_memory` says.
+Init containers run one after another before the app containers, so they use the same resources: of a card, a pod uses
+the sum of its sidecars, plus the larger of the sum of its app containers and its largest init container. Sidecars count
+as if they all ran from the beginning, which is never less than what is in use. Memory of movable containers counts as
+`card_memory` defines.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ class Usage(NamedTuple):
     memory: Promised
     holders: int
     tags: tuple[Tags, ...]
-    """Of the grants that have any."""
+    """Those of the grants that have any."""
 
     @property
     def memory_bytes(self) -> int:
-        """All of it, wherever it lies."""
+        """All of the memory, on the card or moved away from it."""
         return self.memory.total
 
 
 def usages(allocation: Allocation) -> Iterator[Usage]:
-    """What a pod uses, card by card."""
+    """A pod's usage, card by card."""
     by_card: dict[CardId, list[tuple[ContainerName, GpuGrant]]] = {}
     for grantee, grants in allocation.of(GPU).items():
         for grant in grants:
@@ -57,7 +57,7 @@ def _usage(card: CardId, held: list[tuple[ContainerName, GpuGrant]]) -> Usage:
 
 
 def _amounts(held: Iterable[tuple[ContainerName, GpuGrant]]) -> Iterable[Amount]:
-    """Several grants of one container move together."""
+    """Sums the grants of each container, since they move together."""
     found: dict[ContainerName, Amount] = {}
     for grantee, grant in held:
         before = found.get(grantee)
@@ -67,7 +67,7 @@ def _amounts(held: Iterable[tuple[ContainerName, GpuGrant]]) -> Iterable[Amount]
 
 
 def peak(amounts: Iterable[tuple[str, int]]) -> int:
-    """The most that is in use at once, of amounts with their containers' roles."""
+    """The most that is in use at once, from amounts with their containers' roles."""
     sums = {"sidecar": 0, "app": 0, "init": 0}
     for role, amount in amounts:
         sums[role] = max(sums[role], amount) if role == "init" else sums[role] + amount

@@ -1,4 +1,4 @@
-"""The words by which pods ask in one system's way, whether or not anything here reads them."""
+"""The keys of one system's dialect, by which pods make requests, regardless of whether anything here reads them."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from typing import Literal
 from msgspec import Struct
 
 Where = Literal["limits", "annotations", "labels", "variables"]
-"""The last are environment variables of a container."""
+"""`variables` are environment variables of a container."""
 
 
 class DialectWords(Struct, frozen=True, kw_only=True):
-    """Of one system; keys are whole, with their domain."""
+    """The keys of one system; complete, with their domain."""
 
     system: str
-    """As its users call it."""
+    """The system's usual name."""
     where: Where
-    """Where a pod says those by which it asks."""
+    """Where pods write the keys in `asking`."""
     asking: frozenset[str] = frozenset()
     beside: frozenset[str] = frozenset()
-    """Annotations that say more of what is asked for, and ask for nothing by themselves."""
+    """Annotations that refine a request and request nothing by themselves."""
     known: frozenset[str] = frozenset()
-    """Others below the prefixes that are right as they are: what the system writes, for one."""
+    """Other valid keys below the prefixes, such as those that the system itself writes."""
     prefixes: tuple[str, ...] = ()
-    """What begins so is this system's; where it is not among the words above it is misspelt."""
+    """Keys with these prefixes belong to this system; one that is not listed above is misspelt."""
     families: tuple[str, ...] = ()
-    """Prefixes of words by which a pod asks that cannot all be listed: what begins so is spelt as it should be."""
+    """Prefixes of requesting keys that can't all be listed: every key with such a prefix counts as correctly spelt."""
     is_read: bool = True
-    """Whether the plugin reads those by which a pod asks."""
+    """Whether the plugin reads the keys in `asking`."""
     remedy: str
-    """What to do about a pod that asks in vain, for its owner or the operator."""
+    """What the pod's owner or the operator should do about a pod whose request is not read."""

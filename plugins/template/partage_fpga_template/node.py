@@ -1,7 +1,7 @@
-"""The node side: which boards exist, and what a container needs to use one.
+"""The node side: which boards exist, and the changes that a container needs to use one.
 
-Instances live in two daemons: the advertiser asks what exists, crishim's plugin host what to change in a container. A
-hook may leave out arguments that it does not need.
+Instances run in two daemons: the advertiser calls `partage_discover`, crishim's plugin host `partage_adjust`. A hook
+may omit arguments that it does not need.
 """
 
 from collections.abc import Sequence
@@ -18,28 +18,28 @@ class FpgaNode:
 
     @hookimpl
     def partage_kind(self) -> object:
-        """The same constant as on the scheduler's side."""
+        """The same constant as on the scheduler side."""
         return FPGA
 
     @hookimpl
     def partage_started(self, context: NodeContext) -> None:
-        """Remember where the node's files are: `/`, but for tests."""
+        """Store where the node's files are: `/`, except in tests."""
         self._devices = Path(context.root) / "dev"
 
     @hookimpl
     def partage_discover(self) -> FpgaPart | None:
-        """Asked every few seconds; equal answers cost nothing. None says that this node has no boards at all."""
+        """Called every few seconds; equal results cost nothing. None means that this node has no boards at all."""
         boards = tuple(sorted(path.name for path in self._devices.glob("fpga[0-9]*")))
         return FpgaPart(boards) if boards else None
 
     @hookimpl
     def partage_samples(self) -> Sequence[Gauge]:
-        """Become `partage_fpga_boards` in the advertiser's metrics."""
+        """The gauge is exported as `partage_fpga_boards` in the advertiser's metrics."""
         return [Gauge(name="fpga_boards", value=float(len(list(self._devices.glob("fpga[0-9]*")))))]
 
     @hookimpl
     def partage_adjust(self, granted: Granted) -> Adjustment | None:
-        """Put the granted boards into the container; the same answer for the same key, as it may be asked twice."""
+        """Put the granted boards into the container; the same result for the same key, as calls may repeat."""
         boards = [grant.board for grant in granted.of(FPGA)]
         part = granted.part(FPGA)
         for board in boards:

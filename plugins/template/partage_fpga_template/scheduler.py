@@ -1,7 +1,7 @@
-"""The scheduler side: who gets which board.
+"""The scheduler side: which container gets which board.
 
-All state is what `partage_node_added` and `partage_take` said; nothing is written down, since the host replays both
-after a start. A class without arguments, so that the host can make a new one when this one has failed.
+All state comes from `partage_node_added` and `partage_take`; nothing is persisted, since the host replays both after a
+start. The class has no constructor arguments, so that the host can instantiate it again after a failure.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ class FpgaScheduler(PerNode):
 
     @hookimpl
     def partage_requests(self, pod: Pod) -> Mapping[ContainerName, Mapping[Kind, object]] | None:
-        """Our dialect: one resource in a container's limits. A wrong number raises, which refuses the pod."""
+        """Our dialect: one resource in a container's limits. An invalid number raises, which refuses the pod."""
         asked = {
             container.name: container.limits[RESOURCE] for container in pod.containers if RESOURCE in container.limits
         }
@@ -37,7 +37,7 @@ class FpgaScheduler(PerNode):
 
     @hookimpl
     def partage_resources(self) -> Sequence[str]:
-        """Nodes do not list boards in their capacity: who has which is counted here."""
+        """Nodes do not list boards in their capacity: this plugin counts them."""
         return [RESOURCE]
 
     @hookimpl
@@ -47,26 +47,26 @@ class FpgaScheduler(PerNode):
 
     @hookimpl
     def partage_node_added(self, slot: Slot, inventory: Inventory) -> None:
-        """Every board of a new node is free; what is taken is told next."""
+        """All boards of a new node are free; the host replays its allocations next."""
         part = inventory.part(FPGA)
         self._free[slot] = set(part.boards) if part else set()
 
     @hookimpl
     def partage_node_removed(self, slot: Slot) -> None:
-        """The slot may be another node's next."""
+        """The slot may be reused for another node."""
         del self._free[slot]
 
     def why_not(self, request: PodRequest, slot: Slot) -> str | None:
-        """Asked for each node by `PerNode`; reasons are shown to users, counted over nodes."""
+        """Called for each node by `PerNode`; reasons are shown to users, counted over nodes."""
         return None if _boards(request) <= len(self._free[slot]) else "not enough free FPGA boards"
 
     def score(self, request: PodRequest, slot: Slot) -> float:
-        """Prefer nodes that this pod leaves with few boards, and keep others whole."""
+        """Prefer nodes that this pod leaves with few free boards, to keep others whole."""
         return 1 / (1 + len(self._free[slot]) - _boards(request))
 
     @hookimpl
     def partage_allocate(self, request: PodRequest, slot: Slot) -> Mapping[ContainerName, Sequence[FpgaGrant]]:
-        """Choose boards; changes nothing, for the host may not go through with it."""
+        """Choose boards without changing state, since the host may not complete the allocation."""
         free = sorted(self._free[slot], key=_number, reverse=True)
         if len(free) < _boards(request):
             raise Refused("not enough free FPGA boards")
@@ -78,7 +78,7 @@ class FpgaScheduler(PerNode):
 
     @hookimpl
     def partage_give_back(self, slot: Slot, allocation: Allocation) -> None:
-        """These boards are free again."""
+        """Mark these boards as free again."""
         self._free[slot] |= _granted(allocation)
 
 

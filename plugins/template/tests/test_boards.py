@@ -1,4 +1,4 @@
-"""What the kit cannot know: that the right boards are handed out. The fixtures give the real façade and host."""
+"""What the kit can't check: the choice of boards. The fixtures give the real `SchedulerSide` and plugin host."""
 
 from pathlib import Path
 

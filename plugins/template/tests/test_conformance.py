@@ -1,4 +1,4 @@
-"""The conformance kit against this plugin: all that its author has to write."""
+"""Runs the conformance kit against this plugin; an author needs to write no more than this."""
 
 from partage_plugins.testing import Conformance, Subject
 from partage_plugins.testing.examples import inventory, pod
@@ -7,7 +7,7 @@ BOARDS = "fpga.example.com/boards"
 
 
 class TestFpga(Conformance):
-    """pytest shows one test for each promise."""
+    """pytest shows one test for each check."""
 
     subject = Subject(
         name="fpga",

@@ -1,11 +1,11 @@
-"""The scheduler side of cards: which nodes a pod fits on, how good each is, and which cards it gets.
+"""The scheduler side of cards: filters and scores nodes for a pod, and chooses its cards.
 
-`cluster` counts what is left of each card, `tags` which cards carry which tags. `plan` says what a pod asks for and
-whether it may keep others off, `needs` which cards it may have, `bundles` which of them lie close (on `levels`).
-`trial` puts asks on the cards of many nodes at once, `placement` goes through a pod's asks, `choice` picks the cards
-for one, `search` tries all ways where that fails, `reasons` says why nothing fits. `policies` judge: by `fragments` of
-typical `shapes` (given, or learnt by `typical`), by demand for models, by `topology` (`closeness` of cards); `mix`
-reads their names, `settings` the environment. `plugin` has the hooks. All of it but `plugin` is pure.
+`cluster` counts what is left of each card, and the tags on it. `plan` derives a pod's asks and whether it may keep
+others off, `needs` finds the cards that an ask may have, `bundles` those of them that are close (on `levels`). `trial`
+puts asks on the cards of many nodes at once, `placement` goes through a pod's asks, `choice` picks the cards for one
+ask, `search` tries all combinations if that fails, `reasons` explains why nothing fits. `policies` score: by
+`fragments` of typical `shapes` (given, or learnt by `typical`), by demand for models, by `topology` (`closeness` of
+cards); `mix` parses their names, `settings` the environment. `plugin` has the hooks. All modules but `plugin` are pure.
 """
 
 from partage_gpu.allocator.plugin import GpuAllocator

@@ -1,6 +1,6 @@
-"""Cards of which more may be promised than they have: what is counted of each, and what is left in arrays.
+"""Cards whose memory is oversubscribed: what is promised of each, and what is left, as arrays.
 
-Other cards have none of this: there what moves counts like what stays, which comes to the same.
+On other cards none of this is needed: there movable memory counts like all other memory, with the same result.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from partage_plugins.answers import Ints
 from partage_plugins.vocabulary.card_memory import STAYS_BYTES, CardMemory, Promised
 
 MOST_BYTES: Final = 1 << 60
-"""Nobody is given more where memory moves: it must fit into main memory."""
+"""Upper limit for a grant on oversubscribed cards: movable memory must fit into main memory."""
 
 
 class Pledges:
-    """What is promised of one card."""
+    """The promises on one card."""
 
     __slots__ = ("_fixed", "_total", "_turns", "capacity")
 
@@ -27,14 +27,14 @@ class Pledges:
         self.capacity = capacity
         self._total = self._fixed = 0
         self._turns = Counter[int]()
-        """How many pods need so much for a turn."""
+        """The number of pods for each size of a turn."""
 
     @property
     def now(self) -> Promised:
         return Promised(self._total, self._fixed, max(self._turns, default=0))
 
     def count(self, promised: Promised, sign: int) -> int:
-        """One pod more (`sign` 1) or less (-1); what is left for one that stays."""
+        """Adds (`sign` 1) or removes (-1) a pod; returns what is left for memory that does not move."""
         self._total += sign * promised.total
         self._fixed += sign * promised.fixed
         self._turns[promised.turn] += sign
@@ -43,40 +43,40 @@ class Pledges:
         return self.capacity.left(self.now, movable=False)
 
     def slack(self) -> tuple[int, int, int]:
-        """How much more than is left for one that stays may be promised, is left beside all that stays, and a turn."""
+        """How far both limits (promises, card) exceed what is left for unmovable memory; and the turn."""
         now, (has, beyond) = self.now, self.capacity
         left = self.capacity.left(now, movable=False)
         return has + beyond - now.total - left, has - now.fixed - left, now.turn
 
 
 class MemoryLeft(NamedTuple):
-    """What is left of cards, by node and place."""
+    """What is left of cards, by node and card."""
 
     within: Ints
-    """Of what may be promised."""
+    """Of the limit for promises."""
     beside: Ints
     """Of the card, beside all that never leaves it."""
     turn: Ints
-    """The most that a turn needs of that now."""
+    """The most that a turn currently needs of `beside`."""
 
 
 def left_for_movers(left: MemoryLeft) -> Ints:
-    """The most that one more which moves may have, as `CardMemory.left` says it of one card."""
+    """The most that one more movable container may have, computed as in `CardMemory.left`."""
     beside: Ints = np.where(left.turn <= left.beside - STAYS_BYTES, left.beside, left.beside - left.turn)
     return np.minimum(left.within, beside)
 
 
 class Held(NamedTuple):
-    """What one pod's containers of one role are given of each card."""
+    """The grants of one pod's containers of one role on each card."""
 
     total: Ints
     fixed: Ints
     turn: Ints
 
     def with_one(self, needs: Ints, *, movable: bool, is_init: bool) -> Held:
-        """And one more container; init containers run one after another."""
+        """The grants with one more container; init containers run one after another."""
         fixed = np.minimum(needs, STAYS_BYTES) if movable else needs
-        if is_init:  # its turn with what stays of it: it is alone
+        if is_init:  # its turn includes what stays of it: it runs alone
             turn = np.maximum(self.turn, needs) if movable else self.turn
             return Held(np.maximum(self.total, needs), np.maximum(self.fixed, fixed), turn)
         turn = np.maximum(self.turn, needs - fixed) if movable else self.turn
@@ -84,9 +84,9 @@ class Held(NamedTuple):
 
 
 def left_with(left: MemoryLeft, held: Mapping[str, Held]) -> Ints:
-    """What is left for one that stays with a pod on each card; less than nothing where the pod does not fit.
+    """What is left for unmovable memory with a pod on each card; negative where the pod does not fit.
 
-    The same as `card_memory.of_pod` and `CardMemory` say of one card.
+    Computed as `card_memory.of_pod` and `CardMemory` do for one card.
     """
     sidecar, app, init = held["sidecar"], held["app"], held["init"]
     total = sidecar.total + np.maximum(app.total, init.total)

@@ -1,6 +1,6 @@
-"""Cards that must lie close: on which nodes a request's bundles find theirs, and which cards they get.
+"""Cards that must be close: on which nodes a request's bundles fit, and which cards they get.
 
-Nodes of one build with the same cards free have one answer, which is looked for once.
+Nodes with the same hardware and the same free cards share one result.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from partage_plugins.vocabulary.topology import Bundle
 
 
 class Gathered(NamedTuple):
-    """By node: whether bundles find their cards, and which; no card where they find none."""
+    """By node: whether the bundles fit, and on which cards; no cards where they do not fit."""
 
     fits: Flags
     cards: Flags
 
 
 def gathered_cards(cluster: Cluster, wanted: GpuRequest, slots: Slots, possible: Flags, ranked: Reals) -> Gathered:
-    """Of the possible cards those that the bundles get; in each group those that are worth most."""
+    """Chooses the bundles' cards among the possible ones; in each group the highest ranked."""
     bundles = resolved(cluster, wanted.bundles)
     fits, chosen = np.zeros(len(slots), np.bool_), np.zeros(possible.shape, np.bool_)
     order = np.argsort(-ranked, axis=1, kind="stable")
@@ -45,12 +45,12 @@ def gathered_cards(cluster: Cluster, wanted: GpuRequest, slots: Slots, possible:
 
 
 def finding(cluster: Cluster, wanted: GpuRequest, slots: Slots, possible: Flags) -> Flags:
-    """By node: whether the bundles find their cards among the possible ones."""
+    """By node: whether the bundles fit on the possible cards."""
     return gathered_cards(cluster, wanted, slots, possible, np.zeros(possible.shape)).fits
 
 
 def closest_of(cluster: Cluster, plan: Plan) -> tuple[str, ...]:
-    """What `CLOSEST` means now in each bundle of a plan: with the cluster's nodes it changes."""
+    """The current meaning of `CLOSEST` in each bundle of a plan; it changes with the cluster's nodes."""
     return tuple(
         bundle.level
         for ask in plan.asks
@@ -60,7 +60,7 @@ def closest_of(cluster: Cluster, plan: Plan) -> tuple[str, ...]:
 
 
 def resolved(cluster: Cluster, bundles: tuple[Bundle, ...]) -> tuple[Bundle, ...]:
-    """The bundles with a level in place of `CLOSEST`."""
+    """The bundles with `CLOSEST` replaced by a level."""
     if all(bundle.level != CLOSEST for bundle in bundles):
         return bundles
     boards = cluster.boards

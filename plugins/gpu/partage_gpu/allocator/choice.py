@@ -1,7 +1,7 @@
-"""Which of the possible cards one ask gets: those that are worth most, the first of equals.
+"""Chooses cards for one ask among the possible ones: the highest ranked, and the first of equals.
 
-Where a decision is made (`chosen_finely`), cards that are worth the same are told apart by their links. Scores of many
-nodes do without (`chosen_quickly`): it changes no score, since equal cards give equal scores.
+For the final allocation (`chosen_finely`), equally ranked cards are compared by their links. Scoring many nodes omits
+that (`chosen_quickly`), which changes no score, since equal cards give equal scores.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _BY_ORDER: Final = frozenset(("fgd", "kubeshare"))
 
 
 def ranked_cards(mix: Mix, offer: Offer, judge: PolicyJudge) -> Reals:
-    """What each card is worth; below nothing where it is not possible."""
+    """The rank of each card; negative where it is not possible."""
     return np.where(offer.possible, worths(mix, offer, judge), IMPOSSIBLE)
 
 
 def one_of(mix: Mix, node: Node, equal: list[int]) -> int:
-    """The card for an ask of one, of those that are worth most; as `chosen_finely` would choose."""
+    """The card for an ask of one, among the highest ranked; the same choice as `chosen_finely`."""
     if len(equal) == 1 or mix.alone in _BY_ORDER or mix.weight_of("topology"):
         return equal[0]
     alone = alone_in(node.closeness, tuple(not holders for holders in node.holders))
@@ -38,12 +38,12 @@ def one_of(mix: Mix, node: Node, equal: list[int]) -> int:
 
 
 def chosen_quickly(mix: Mix, offer: Offer, judge: PolicyJudge) -> tuple[Flags, Reals]:
-    """The best cards of each node, and what they are worth."""
+    """The best cards of each node, and their score."""
     return _chosen(mix, offer, judge, ranked_cards(mix, offer, judge))
 
 
 def chosen_finely(mix: Mix, offer: Offer, judge: PolicyJudge) -> tuple[Flags, Reals]:
-    """The same for one node alone."""
+    """The same for a single node, with ties broken by links."""
     all_ranked = ranked_cards(mix, offer, judge)
     chosen, score = _chosen(mix, offer, judge, all_ranked)
     if _has_bundles(offer) or mix.alone in _BY_ORDER or mix.weight_of("topology") or not chosen.any():
@@ -77,7 +77,7 @@ def _has_bundles(offer: Offer) -> bool:
 
 
 def _told_apart(offer: Offer, equal: list[int], better: list[int]) -> tuple[int, ...]:
-    """As many of equal cards as are missing."""
+    """The missing number of cards, chosen among equal ones."""
     missing = offer.count - len(better)
     if offer.count == 1:
         alone = isolation(offer)[0]
@@ -87,7 +87,7 @@ def _told_apart(offer: Offer, equal: list[int], better: list[int]) -> tuple[int,
 
 
 def _tight_sets(offer: Offer, ranked: Reals) -> Flags:
-    """Close cards, of the half that is worth most to other policies."""
+    """Close cards, from the half that other policies rank highest."""
     chosen = np.zeros(offer.possible.shape, np.bool_)
     known: dict[tuple[int, bytes], tuple[int, ...]] = {}
     for row, slot in enumerate(offer.slots.tolist()):
@@ -105,7 +105,7 @@ def _tight_sets(offer: Offer, ranked: Reals) -> Flags:
 
 
 def _only(offer: Offer, places: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Flags:
-    """These places of each row, as far as they are possible."""
+    """The given cards of each row, if they are possible."""
     chosen = np.zeros(offer.possible.shape, np.bool_)
     chosen[np.arange(len(chosen))[:, None], places] = True
     chosen &= offer.possible

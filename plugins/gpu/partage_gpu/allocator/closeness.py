@@ -1,7 +1,7 @@
 """How close cards of one node are, and which set of them is closest. Pure arithmetic on small tables.
 
-Two cards are as close as their NVLinks, against the best pair of their node, and a little closer on one NUMA node. Up
-to `_MOST_SETS` possible sets all are compared; beyond, sets grow from each card by the closest next one.
+The closeness of two cards is their number of NVLinks, relative to the node's best pair, plus a bonus for the same NUMA
+node. Up to `_MOST_SETS` possible sets are all compared; beyond that, sets are grown greedily from each card.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def closeness(part: GpuPart | None) -> Closeness:
 
 
 def tightest(close: Closeness, candidates: Sequence[int], count: int, fixed: Sequence[int] = ()) -> tuple[int, ...]:
-    """The set of `count` of the candidates that is closest, together with the cards that are fixed.
+    """The set of `count` of the candidates that is closest, together with the fixed cards.
 
-    Of equally close sets the one that is least close to the candidates which are left; then the first.
+    Among equally close sets, the one least close to the remaining candidates; then the first.
     """
     if count >= len(candidates):
         return tuple(candidates)

@@ -1,8 +1,8 @@
 """All nodes' cards: what is left of each, in exact integers.
 
-A node keeps its own numbers in lists; the same numbers stand in arrays over all nodes, by slot and the card's place on
-its node, for answers about many nodes at once. Cards that neither pods nor claims may be given are never counted.
-Nothing is decided here.
+A node keeps its own numbers in lists; the same numbers are kept in arrays over all nodes, indexed by slot and card, for
+results about many nodes at once. Cards that can be given neither to pods nor to claims are never counted. No decisions
+are made here.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ Place = tuple[Slot, int]
 
 
 class TagBook:
-    """How many grants on each card carry each tag.
+    """The number of grants on each card that carry each tag.
 
-    The rules act on cards in use; an idle card is always a choice. Affinity: of the cards in use only those that carry
+    The rules apply to cards in use; an idle card is always allowed. Affinity: of the cards in use only those that carry
     the same tag. Anti-affinity: none that carries the same tag. Exclusion: only cards whose grants all have the same
-    tag, where having none is a value of its own both ways.
+    tag, where having none counts as a value in both directions.
     """
 
     def __init__(self) -> None:
         self.carried: dict[tuple[Sort, str], Counter[Place]] = {}
-        """By tag: how many grants on which cards."""
+        """By tag: the number of grants on each card."""
         self._of_slot: dict[Slot, Counter[tuple[Sort, str]]] = {}
 
     @property
@@ -48,7 +48,7 @@ class TagBook:
         return bool(self.carried)
 
     def count(self, slot: Slot, place: int, tags: Tags, sign: int) -> None:
-        """One grant more (`sign` 1) or less (-1)."""
+        """Adds (`sign` 1) or removes (-1) one grant."""
         for tag in sorts(tags):
             carried = self.carried.setdefault(tag, Counter())
             carried[slot, place] += sign
@@ -70,7 +70,7 @@ class TagBook:
                 del self.carried[tag]
 
     def carrying(self, tag: tuple[Sort, str]) -> Counter[Place]:
-        """The cards that carry a tag, with how many grants do."""
+        """The cards that carry a tag, with the number of grants."""
         return self.carried.get(tag, Counter())
 
 
@@ -85,9 +85,9 @@ def sorts(tags: Tags) -> tuple[tuple[Sort, str], ...]:
 
 
 CLOSED: Final = -(1 << 53)
-"""Stands for the share that is left of a card which no pod may be given: less than is ever left of another."""
+"""Value of the share left of a card that no pod may be given: lower than any possible share."""
 UNLIMITED: Final = 1 << 53
-"""CPU of a node whose room is not known."""
+"""CPU of a node whose allocatable CPU is not known."""
 _MOST_BYTES: Final = 1 << 62
 _MOST_NEEDS_BYTES: Final = 8 << 20
 _FEWEST_NODES: Final = 16
@@ -95,17 +95,17 @@ _FEWEST_CARDS: Final = 8
 
 
 class Make(NamedTuple):
-    """What cards have in common; each make has a number."""
+    """Properties that cards have in common; each make has a number."""
 
     model: str
     memory_bytes: int
     is_instance: bool = False
     is_claimable: bool = False
-    """Handed out to claims, and to nobody else."""
+    """Handed out to claims only."""
 
 
 class Node:
-    """One node's cards, by their place."""
+    """One node's cards, by index."""
 
     __slots__ = (
         "cards",
@@ -126,45 +126,45 @@ class Node:
         self.places = {card.id: place for place, card in enumerate(self.cards) if _is_counted(card)}
         self.share_left = [WHOLE_MILLI if _is_counted(card) else CLOSED for card in self.cards]
         self.memory_left = [card.memory_bytes if _is_counted(card) else 0 for card in self.cards]
-        """For one that stays."""
+        """For memory that does not move."""
         self.pledges = {
             place: Pledges(card.capacity)
             for place, card in enumerate(self.cards)
             if card.beyond_bytes and _is_counted(card)
         }
-        """Of cards of which more may be promised than they have."""
+        """For oversubscribed cards only."""
         self.level = [0] * len(self.cards)
         self.holders = [0] * len(self.cards)
         self.makes = [0] * len(self.cards)
 
 
 class Cluster:
-    """Every node by its slot."""
+    """All nodes by slot."""
 
     def __init__(self) -> None:
         self.nodes: dict[Slot, Node] = {}
         self.tags = TagBook()
         self.makes: list[Make] = [Make("", 1)]
-        """Number 0 is no card."""
+        """Number 0 stands for no card."""
         self.total_bytes: Ints = np.ones(1, np.int64)
         """Memory by make."""
         self.needs = Cache[GpuRequest, Ints](_MOST_NEEDS_BYTES)
-        """Kept by `needs`: bytes by make."""
+        """Filled by `needs`: bytes by make."""
         self.by_id: dict[CardId, set[tuple[Slot, int]]] = {}
-        """Where cards of an id are, and MIG instances of a card of that id."""
+        """Where the cards with an id are, and the MIG instances of a card with that id."""
         self.cards_of: Counter[str] = Counter()
-        """How many cards that pods may be given there are of each model."""
+        """The number of cards of each model that pods may be given."""
         self.beyond = 0
-        """How many cards there are of which more may be promised than they have."""
+        """The number of oversubscribed cards."""
         self.changes = 0
-        """Grows when nodes come, go or become larger."""
+        """Incremented when nodes are added, removed or change size."""
         self.moment = 0
-        """Grows whenever anything here changes."""
+        """Incremented on every change here."""
         self._boards: dict[Closeness, Closeness] = {}
-        """Nodes of one build have one table."""
+        """Nodes with the same hardware share one table."""
         self._levels: dict[CardLevels, CardLevels] = {}
         self._known_boards = -1, frozenset[Board]()
-        """As of so many changes."""
+        """With the value of `changes` for which they were computed."""
         self._make_numbers: dict[Make, int] = {self.makes[0]: 0}
         self._size(_FEWEST_NODES, _FEWEST_CARDS)
 
@@ -172,37 +172,38 @@ class Cluster:
         self.share_left: Ints = np.full((nodes, cards), CLOSED, np.int64)
         self.memory_left: Ints = np.zeros((nodes, cards), np.int64)
         self.more_within: Ints = np.zeros((nodes, cards), np.int64)
-        """By how much more than `memory_left` may be promised, of cards with `pledges`; 0 of others, as below."""
+        """How much more than `memory_left` may be promised, for cards with `pledges`; 0 for others, as in the next
+        two."""
         self.more_beside: Ints = np.zeros((nodes, cards), np.int64)
-        """By how much more is left beside all that never leaves the card."""
+        """How much more than `memory_left` is left beside all that never leaves the card."""
         self.turn: Ints = np.zeros((nodes, cards), np.int64)
-        """The most that one which moves needs beside that."""
+        """The most that one movable container needs during its turn."""
         self.level: Ints = np.zeros((nodes, cards), np.int64)
-        """The smaller of what is left of share and memory, in milli of the card."""
+        """The smaller of the remaining share and memory, in milli of the card."""
         self.make: Ints = np.zeros((nodes, cards), np.int64)
         self.holders: Ints = np.zeros((nodes, cards), np.int64)
-        """How many grants hold the card; an idle one has none."""
+        """The number of grants on the card; 0 if it is idle."""
         self.walled: Ints = np.zeros((nodes, cards), np.int64)
-        """How many of them have an exclusion tag."""
+        """The number of these grants that have an exclusion tag."""
         self.cpu_left: Ints = np.full(nodes, UNLIMITED, np.int64)
         self.cpu_total: Ints = np.zeros(nodes, np.int64)
         self.cards: Ints = np.zeros(nodes, np.int64)
-        """How many cards of each node pods may be given."""
+        """The number of cards of each node that pods may be given."""
         self.main_make: Ints = np.zeros(nodes, np.int64)
         """The make of the node's first card; nodes of mixed makes are rare."""
         self.changed: Ints = np.zeros(nodes, np.int64)
-        """The moment of each node's last change."""
+        """The value of `moment` at each node's last change."""
 
     @property
     def boards(self) -> frozenset[Board]:
-        """The builds of nodes that there are."""
+        """The distinct hardware layouts of nodes."""
         if self._known_boards[0] != self.changes:
             found = frozenset(Board(node.levels, tuple(node.places.values())) for node in self.nodes.values())
             self._known_boards = self.changes, found
         return self._known_boards[1]
 
     def add(self, slot: Slot, part: GpuPart | None) -> None:
-        """A node without any allocation."""
+        """Adds a node without any allocation."""
         close, levels = closeness(part), card_levels(part)
         node = Node(part, self._boards.setdefault(close, close), self._levels.setdefault(levels, levels))
         self.nodes[slot] = node
@@ -220,7 +221,7 @@ class Cluster:
         self.main_make[slot] = self.make[slot, 0] if node.cards else 0
 
     def remove(self, slot: Slot) -> None:
-        """Forgets a node and all that was counted on it."""
+        """Removes a node and everything counted on it."""
         node = self.nodes.pop(slot)
         self.beyond -= len(node.pledges)
         self._count_models(node, -1)
@@ -249,7 +250,7 @@ class Cluster:
         self._touch(slot)
 
     def left_on(self, slots: Slots) -> MemoryLeft:
-        """What is left of memory, where some of it may move."""
+        """What is left of memory, where some of it may be movable."""
         left = self.memory_left.take(slots, 0)
         within, beside = self.more_within.take(slots, 0), self.more_beside.take(slots, 0)
         return MemoryLeft(left + within, left + beside, self.turn.take(slots, 0))
@@ -262,7 +263,7 @@ class Cluster:
         self._touch(slot)
 
     def take(self, slot: Slot, usages: Iterable[Usage]) -> None:
-        """Counts what a pod uses of a node's cards; cards that no pod may be given have no count."""
+        """Counts a pod's usage of a node's cards; cards that no pod may be given are ignored."""
         self._count(slot, usages, sign=1)
 
     def give_back(self, slot: Slot, usages: Iterable[Usage]) -> None:
@@ -319,7 +320,7 @@ class Cluster:
         return number
 
     def _grow(self, nodes: int, cards: int) -> None:
-        """By doubling, so that adding a node costs little on the average."""
+        """By doubling, so that the amortized cost of adding a node is low."""
         had_nodes, had_cards = self.share_left.shape
         if nodes <= had_nodes and cards <= had_cards:
             return
@@ -351,7 +352,7 @@ _BY_SLOT: Final = frozenset(
 
 
 def level_of(share_milli: int, memory_bytes: int, total_bytes: int) -> int:
-    """The smaller of what is left of a card's share and memory, in milli of the card."""
+    """The smaller of a card's remaining share and memory, in milli of the card."""
     memory_milli = memory_bytes * WHOLE_MILLI // total_bytes if total_bytes else 0
     return max(0, min(share_milli, memory_milli))
 

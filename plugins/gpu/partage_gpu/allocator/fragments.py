@@ -1,17 +1,17 @@
-"""What placing an ask does to the fragments of a node: the gradient of fragmentation (FGD, Weng et al., ATC 2023).
+"""How placing an ask changes the fragmentation of a node: fragmentation gradient descent (FGD, Weng et al., ATC 2023).
 
-Of a node's idle cards, what a typical pod could not use is its fragment. For pods of a shape that fits on the node that
-is the rest of each card that has less than the shape needs of one; for a shape that does not fit, all that is idle. The
-fragments of a node are the mean over typical shapes, so
+The fragment of a node is the part of its idle cards that a typical pod could not use. For a shape of pods that fits on
+the node, that is the rest of each card that has less than the shape needs of one; for a shape that does not fit,
+everything idle. The fragments of a node are the mean over typical shapes, so
 
     fragments = idle - sum over shapes that fit of fraction * usable
     usable    = sum of the levels of cards that have at least the shape's milli
 
-That is `fgd`. It asks whether a node's CPU is enough for one pod of a shape, never for how many. `fgd+` (`scarce=True`)
-also counts, to a small part, what would stay idle for want of CPU if pods of the shape filled the node: they can use no
-more milli of cards than its CPU serves, at the rate that typical pods need. Where CPU is plentiful the two are the
-same. The part is small because the pods that come are not all of one shape: counted in full, nodes of many cards would
-be broken up early for the sake of their CPU.
+That is `fgd`. It considers whether a node's CPU suffices for one pod of a shape, never for how many. `fgd+`
+(`scarce=True`) also counts, with a small weight, what would stay idle for lack of CPU if pods of the shape filled the
+node: they can use no more milli of cards than its CPU serves, at the rate that typical pods need. Where CPU is
+plentiful the two are the same. The weight is small because arriving pods are not all of one shape: with full weight,
+nodes of many cards would be fragmented early for the sake of their CPU.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from partage_plugins.answers import Flags, Ints, Reals, Slots
 from partage_plugins.vocabulary.gpu import is_named
 
 _ROWS: Final = 512
-"""Nodes that are looked at together: more would not fit into the processor's cache."""
+"""Nodes per batch: more would not fit into the CPU cache."""
 _FEW_CARDS: Final = 16
 _NO_LIMIT: Final = 1e9
 SCARCITY: Final = 0.05
-"""How much it counts what stays idle for want of CPU."""
+"""Weight of what stays idle for lack of CPU."""
 
 
 class Fragments:
     """Fragmentation by typical shapes.
 
-    Shapes that ask for the same of cards are counted together: which of them fit depends on CPU and model alone, so
-    `table` has, for each make and amount of CPU, how many pods ask for what and fit. How nodes are before anything is
-    put on them is kept until they change, since many pods ask of the same few nodes.
+    Shapes that need the same of cards are counted together: which of them fit depends only on CPU and model, so `table`
+    has, for each make and amount of CPU, the fraction of pods for each need that fit. The values of nodes before an ask
+    is placed are cached until they change, since many pods consider the same few nodes.
     """
 
     def __init__(self, typical: Typical, *, scarce: bool) -> None:
@@ -53,11 +53,11 @@ class Fragments:
         self._is_scarce = scarce
         self._makes = 0
         self.table: Reals = np.zeros((0, len(self._asks)))
-        """By make and amount of CPU, in one row of rows."""
+        """By make and amount of CPU, flattened into rows."""
         self._kept = _Kept(len(self._asks))
 
     def gains(self, offer: Offer) -> Reals:
-        """For each possible card, by how much fewer milli are fragments with the ask on it than without."""
+        """For each possible card, by how many milli the ask on it reduces the fragments."""
         if len(offer.level) <= _ROWS:
             return self._gains(offer, slice(None))
         found = np.zeros(offer.level.shape)
@@ -67,7 +67,7 @@ class Fragments:
         return found
 
     def gains_of_sets(self, offer: Offer, chosen: Flags) -> Reals:
-        """The same for a set of cards of each node, which may be empty: then only the node's CPU is less."""
+        """The same for a set of cards on each node; if it is empty, only the node's CPU decreases."""
         after = np.where(chosen, offer.after, offer.level)
         makes = offer.cluster.main_make.take(offer.slots)
         now = self._before(offer, slice(None), makes).usable
@@ -110,26 +110,26 @@ class Fragments:
         return _Nodes(numbers, sums, self._usable(numbers, sums, *self._by_cpu(cpu, makes)))
 
     def _large(self, level: Ints) -> tuple[Ints, Ints]:
-        """By node and ask: how many cards have enough for it, and the sum of their levels."""
+        """By node and need: the number of cards that suffice for it, and the sum of their levels."""
         large = level[:, :, None] >= self.millis
         return large.sum(axis=1), (large * level[:, :, None]).sum(axis=1)
 
     def _by_cpu(self, cpu: Ints, makes: Ints) -> tuple[Reals, Ints]:
-        """By node: for how many milli its CPU is enough, and its row of the table."""
+        """By node: the milli of cards that its CPU serves, and its row of the table."""
         limits = np.multiply(cpu, self.served, dtype=np.float64)
         return limits, makes * (len(self.cpus) + 1) + self.cpus.searchsorted(cpu, side="right")
 
     def _usable(self, numbers: Ints, sums: Ints, limits: Reals, places: Ints) -> Reals:
-        """Milli that are usable to pods, in the mean over them."""
+        """The usable milli, averaged over pods."""
         usable: Reals | Ints = sums * (numbers >= self.counts)
         if self._is_scarce:
             usable = usable - SCARCITY * np.maximum(usable - limits[:, None], 0.0)
         counted: Reals = usable * self.table.take(places, 0)
-        mean: Reals = np.add.accumulate(counted, axis=1)[:, -1]  # one after the other, as `one_by_one` does
+        mean: Reals = np.add.accumulate(counted, axis=1)[:, -1]  # sequential, as in `one_by_one`
         return mean
 
     def knows(self, makes: Sequence[Make]) -> None:
-        """Learns of new makes; they are never forgotten."""
+        """Adds new makes; they are never removed."""
         if self._makes < len(makes):
             self._makes = len(makes)
             self.table = np.concatenate([self._of_make(make) for make in makes])
@@ -145,7 +145,7 @@ class Fragments:
 
 
 class _Nodes(NamedTuple):
-    """Some nodes as they are."""
+    """The computed values of some nodes."""
 
     numbers: Ints
     sums: Ints
@@ -153,7 +153,7 @@ class _Nodes(NamedTuple):
 
 
 class _Kept:
-    """All nodes as they were when they were looked at last, by slot."""
+    """The values of all nodes at their last evaluation, by slot."""
 
     def __init__(self, asks: int) -> None:
         self._asks = asks
@@ -161,7 +161,7 @@ class _Kept:
         self._nodes = self._room_for(0)
 
     def stale(self, slots: Slots, changed: Ints) -> Ints:
-        """The places of those that have changed since."""
+        """The indices of slots that have changed since then."""
         if len(self._moments) < len(changed):
             self._moments, self._nodes = np.full(len(changed), -1, np.int64), self._room_for(len(changed))
         places: Ints = (self._moments.take(slots) != changed.take(slots)).nonzero()[0]
@@ -182,14 +182,14 @@ class _Kept:
 
 
 def _milli_served(asking: Sequence[tuple[Shape, float]]) -> float:
-    """Milli of cards for which one milli of CPU is enough, in the mean over pods."""
+    """Milli of cards that one milli of CPU serves, averaged over pods."""
     cpu = sum(shape.cpu_milli * fraction for shape, fraction in asking)
     milli = sum(shape.milli * shape.count * fraction for shape, fraction in asking)
     return milli / cpu if cpu else _NO_LIMIT
 
 
 def _first_of_equals(possible: Flags, level: Ints, after: Ints) -> tuple[Flags, Ints | None]:
-    """Of a node's cards that are alike only the first is worth a calculation; for each card, which that is."""
+    """Restricts the computation to the first of a node's equal cards; for each card, the index of that one."""
     if level.shape[1] > _FEW_CARDS or len(level) < _FEW_CARDS:
         return possible, None
     equal = (level[:, :, None] == level[:, None, :]) & (after[:, :, None] == after[:, None, :])

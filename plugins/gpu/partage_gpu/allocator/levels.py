@@ -1,4 +1,4 @@
-"""The closest level on which nodes have as many cards as are wanted. Pure."""
+"""The closest level on which nodes have the requested number of cards. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from partage_plugins.vocabulary.gpu import LEVELS
 
 
 class Board(NamedTuple):
-    """A node without what is on it."""
+    """A node's hardware layout."""
 
     levels: CardLevels
     places: tuple[int, ...]
@@ -18,7 +18,7 @@ class Board(NamedTuple):
 
 
 def closest_level(boards: Collection[Board], count: int) -> str:
-    """The closest level on which some node has so many cards in one group; the widest where none has."""
+    """The closest level on which some node has that many cards in one group; the widest level if there is none."""
     for level in LEVELS[:-1]:
         if any(_largest(board.levels.by_name[level], board.places) >= count for board in boards):
             return level

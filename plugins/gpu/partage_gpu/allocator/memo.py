@@ -1,7 +1,7 @@
-"""What one decision finds out and the next step asks again: plans, cards that are possible, and which card was best.
+"""Results that one step of a decision computes and the next reuses: plans, possible cards, and the best card.
 
-Nothing here decides anything: what is remembered is used only where it must come out the same, since neither the
-request nor the node has changed.
+A cached result is used only if it would be the same when computed again, since neither the request nor the node has
+changed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _POWERS: Final = 1 << np.arange(_MOST_BITS, dtype=np.int64)
 
 
 class Same:
-    """Equal for requests that get equal answers; hashed once, since it is looked up several times for each pod."""
+    """A key that is equal for requests with equal results; its hash is cached, as each pod needs it several times."""
 
     __slots__ = ("_hash", "_parts")
 
@@ -50,11 +50,11 @@ class Planned(NamedTuple):
     plan: Plan
     same: Same
     excluding: Ask | None
-    """An ask that keeps others off more than it asks for, which not every namespace may."""
+    """An ask that keeps others off more than it requests, which only some namespaces may."""
 
 
 class Plans:
-    """Of requests; most pods ask for what others asked for."""
+    """A cache of plans; most pods request what others requested."""
 
     def __init__(self, default: Mix, excluders: frozenset[Namespace] = frozenset()) -> None:
         self._default, self._excluders = default, excluders
@@ -62,9 +62,9 @@ class Plans:
         self._last: tuple[PodRequest | None, Planned | None] = None, None
 
     def of(self, request: PodRequest) -> Planned:
-        """The plan; refuses a pod whose policy does not exist, or that excludes others and may not."""
+        """The plan; refuses a pod whose policy does not exist, or that may not exclude others as it wants to."""
         last, known = self._last
-        if last is request and known is not None:  # one decision asks several times about the same
+        if last is request and known is not None:  # one decision makes several calls for the same request
             return known
         key = request.containers, request.needs.cpu_milli
         known = self._known.get(key)
@@ -84,7 +84,7 @@ class Plans:
 
 
 class Possible(NamedTuple):
-    """Which cards of some nodes a pod's only ask may have, at some moment."""
+    """The cards of some nodes that a pod's only ask may have, at some moment."""
 
     plan: Plan
     slots: Slots
@@ -93,7 +93,7 @@ class Possible(NamedTuple):
     fits: Flags
 
     def of(self, cluster: Cluster, plan: Plan, slots: Slots) -> Flags | None:
-        """The same for all of these nodes or for those that fit; None where that is not known."""
+        """The cards for all of these nodes, or for those that fit; None if not cached."""
         if plan is not self.plan or cluster.moment != self.moment:
             return None
         if slots is self.slots:
@@ -102,13 +102,13 @@ class Possible(NamedTuple):
 
 
 class BestCards:
-    """Which cards of each node are worth most to an ask of one card, as they were scored; and when that was."""
+    """The highest ranked cards of each node for an ask of one card, with the moment of that ranking."""
 
     def __init__(self) -> None:
         self._by_shape: OrderedDict[Hashable, tuple[Ints, Ints]] = OrderedDict()
 
     def note(self, shape: Hashable, cluster: Cluster, slots: Slots, ranked: Reals) -> None:
-        """All possible cards were ranked, others are below nothing."""
+        """Stores the rankings of all possible cards; others have a negative rank."""
         if ranked.shape[1] > _MOST_BITS:
             return
         places, moments = self._of(shape, len(cluster.changed))
@@ -117,13 +117,13 @@ class BestCards:
         places[slots], moments[slots] = equal, cluster.changed[slots]
 
     def note_one(self, shape: Hashable, cluster: Cluster, slot: Slot, best: Iterable[int]) -> None:
-        """The places that are best on one node."""
+        """Stores the best cards of one node."""
         places, moments = self._of(shape, len(cluster.changed))
         if len(cluster.nodes[slot].cards) <= _MOST_BITS:
             places[slot], moments[slot] = sum([1 << place for place in best]), cluster.changed.item(slot)
 
     def best(self, shape: Hashable, cluster: Cluster, slot: Slot) -> list[int]:
-        """The places of the best cards; empty where that is not known, or no longer."""
+        """The indices of the best cards; empty if not cached or outdated."""
         found = self._by_shape.get(shape)
         if found is None or slot >= len(found[0]) or found[1][slot] != cluster.changed[slot]:
             return []

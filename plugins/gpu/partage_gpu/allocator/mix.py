@@ -1,6 +1,6 @@
 """Names of policies, alone or weighted: `fgd+`, or `fgd+:2,topology:1`.
 
-Reads and refuses; what a policy prefers is said in `policies`. On a pod, where `:` separates containers, the weight is
+This module parses them; `policies` defines what each prefers. On a pod, where `:` separates containers, the weight is
 written with `=`.
 """
 
@@ -19,27 +19,27 @@ _MOST: Final = 160
 
 
 class Mix(NamedTuple):
-    """Policies with their weights, which sum to 1; in a fixed order, so that equal mixes are equal."""
+    """Policies with their weights, which sum to 1; in a fixed order, so that equal mixes compare equal."""
 
     weights: tuple[tuple[str, float], ...]
 
     @property
     def alone(self) -> str | None:
-        """The policy, if it is only one."""
+        """The policy, if there is only one."""
         return self.weights[0][0] if len(self.weights) == 1 else None
 
     def without(self, policy: str) -> Mix:
-        """The others, as they count against each other."""
+        """The other policies, with unchanged weights."""
         return Mix(tuple((name, weight) for name, weight in self.weights if name != policy))
 
     def weight_of(self, policy: str) -> float:
-        """How much one policy counts."""
+        """The weight of a policy; 0 if it is not in the mix."""
         return next((weight for name, weight in self.weights if name == policy), 0.0)
 
 
 @lru_cache(maxsize=256)
 def read_mix(text: str) -> Mix:
-    """The mix, or `Refused` with what is allowed."""
+    """Parses a mix, or raises `Refused` with the allowed values."""
     weights: dict[str, int] = {}
     for entry in text.split(","):
         found = _ENTRY.fullmatch(entry.strip())

@@ -1,4 +1,4 @@
-"""Which cards a request wants and its tags leave it, and how much memory it takes of each make of card."""
+"""The cards that a request and its tags allow, and the memory that it takes on each make of card."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from partage_plugins.vocabulary.gpu import GpuRequest, Tags
 from partage_plugins.vocabulary.names import CardId
 
 UNWANTED: Final = 1 << 62
-"""Memory that a card of an unwanted model would need: more than any has."""
+"""Memory that a card of an unwanted make would need: more than any card has."""
 
 _REQUEST_BYTES: Final = 2048
 _WORD_BYTES: Final = 64
-"""What a text takes beside its letters."""
+"""Size of a text without its characters."""
 _WORDS: Final = ("models", "models_not", "model_parts", "model_parts_not", "cards", "cards_not")
 
 
 def needs_of(cluster: Cluster, wanted: GpuRequest) -> Ints:
-    """Bytes by make; `UNWANTED` where the make is not wanted."""
+    """Bytes by make; `UNWANTED` if the request excludes the make."""
     known = cluster.needs.get(wanted)
     if known is None or len(known) < len(cluster.makes):
         known = np.array([_need(wanted, make) for make in cluster.makes], np.int64)
@@ -30,14 +30,14 @@ def needs_of(cluster: Cluster, wanted: GpuRequest) -> Ints:
 
 
 def bytes_of(wanted: GpuRequest) -> int:
-    """How much memory a request takes, about."""
+    """The approximate size of a request in memory."""
     words = [word for name in _WORDS for word in getattr(wanted, name)]
     bundles = sum(1 + len(bundle.parts) for bundle in wanted.bundles)
     return _REQUEST_BYTES + _WORD_BYTES * (bundles + len(words)) + sum(map(len, words))
 
 
 def for_claims(cluster: Cluster) -> Flags:
-    """By make: whether its cards are handed out to claims alone."""
+    """By make: whether its cards are handed out only to claims."""
     return np.array([make.is_claimable for make in cluster.makes], np.bool_)
 
 
@@ -53,7 +53,7 @@ def wanted_cards(cluster: Cluster, wanted: GpuRequest, slots: Slots) -> Flags:
 
 
 def left_by_tags(cluster: Cluster, tags: Tags, slots: Slots) -> Flags:
-    """Which cards the tags leave a grant."""
+    """The cards that the tags allow for a grant."""
     idle: Flags = cluster.holders[slots] == 0
     if tags.exclusion is None:
         allowed: Flags = cluster.walled[slots] == 0
@@ -67,7 +67,7 @@ def left_by_tags(cluster: Cluster, tags: Tags, slots: Slots) -> Flags:
 
 
 def carriers(cluster: Cluster, tag: tuple[Sort, str], slots: Slots) -> Ints:
-    """How many grants on each card carry a tag."""
+    """The number of grants on each card that carry a tag."""
     found: Ints = np.zeros_like(cluster.holders)
     for at, number in cluster.tags.carrying(tag).items():
         found[at] = number

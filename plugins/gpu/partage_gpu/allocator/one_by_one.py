@@ -1,8 +1,8 @@
-"""The default policy for an ask of one card, node by node: the same numbers as in arrays, sooner where nodes are few.
+"""The default policy for an ask of one card, node by node: the same scores as with arrays, but faster for few nodes.
 
-Most decisions ask about the few nodes that changed since the last of their kind, and on so few an array's every step
-costs more than what it computes. Sums are added up in the same order on both ways, so that they agree to the last bit:
-whichever way a node is looked at, it is worth the same.
+Most decisions consider only the few nodes that changed since the last similar decision, and for so few an array
+operation costs more overhead than computation. Sums are added up in the same order in both implementations, so that
+they agree to the last bit: a node's score does not depend on which one is used.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from partage_plugins.vocabulary.gpu import NO_TAGS, GpuRequest
 from partage_plugins.vocabulary.names import Slot
 
 Steps = tuple[tuple[int, int, int], ...]
-"""Cards by their places, and from which level to which one the ask would bring each."""
+"""Cards by index, each with its level before and after the ask."""
 _NO_CARD: Final[Steps] = ((0, 0, 0),)
 _MOST: Final = 1 << 14
 IMPOSSIBLE: Final = -1.0
 FEW: Final = 12
-"""With more nodes than that arrays are sooner."""
+"""With more nodes than this, arrays are faster."""
 POLICY: Final = "fgd+"
 PRESSURE: Final = 0.5
 FIT_MILLI: Final = 50.0
-"""What an empty node loses against a full one where fragments are the same, so that nodes fill one after another."""
+"""Penalty of an empty node against a full one with equal fragments, so that nodes are filled one after another."""
 SCALE_MILLI: Final = 128_000.0
-"""Of scores: sixty-four cards either way."""
+"""Scale of scores: sixty-four cards in either direction."""
 
 
 class Best(NamedTuple):
-    """What a node is worth, and the places of the cards by which it is."""
+    """A node's score, and the indices of the cards that give it."""
 
     worth: float
     places: tuple[int, ...]
@@ -45,7 +45,7 @@ _NOWHERE: Final = Best(IMPOSSIBLE, ())
 
 
 class _State(NamedTuple):
-    """All of a node that counts; pods of few kinds bring many nodes into the same states."""
+    """The part of a node that affects its score; pods of few kinds bring many nodes into the same states."""
 
     make: int
     cpu: int
@@ -56,20 +56,20 @@ class _View(NamedTuple):
     """A node without the ask."""
 
     total: int
-    """Of all levels."""
+    """The sum of all levels."""
     numbers: list[int]
     sums: list[int]
-    """By typical ask: how many cards have enough for it, and the sum of their levels."""
+    """By typical need: the number of cards that suffice for it, and the sum of their levels."""
     usable: float
 
 
 class OneByOne:
-    """Looks at single nodes of a cluster, in which this is typical."""
+    """Scores single nodes of a cluster with given typical shapes."""
 
     def __init__(
         self, cluster: Cluster, fragments: Fragments, *, pressures: list[float], most_milli: int, most_cpu: int
     ) -> None:
-        """`pressures` by make; `most_*` is what the largest nodes have."""
+        """`pressures` is by make; `most_*` are the values of the largest nodes."""
         self._cluster = cluster
         self._millis, self._cpus = fragments.millis.tolist(), fragments.cpus.tolist()
         self._counts, self._table = fragments.counts.tolist(), fragments.table
@@ -81,7 +81,7 @@ class OneByOne:
         self._rows: dict[int, list[tuple[int, int, int, float]]] = {}
 
     def best(self, plan: Plan, slot: Slot, possible: list[int]) -> Best:
-        """By the cards that are possible, less than nothing without any; by CPU where none is asked for."""
+        """The score with the best possible card, negative without any; by CPU alone if no card is requested."""
         node, cpu = self._cluster.nodes[slot], self._cluster.cpu_left.item(slot)
         cpu_milli, steps = plan.cpu_milli, _NO_CARD
         if plan.asks:
@@ -135,7 +135,7 @@ class OneByOne:
         return view._replace(usable=_usable_with(view, row, limit, 0, 0))
 
     def _by_cpu(self, cpu: int, make: int) -> tuple[float, list[tuple[int, int, int, float]]]:
-        """Milli for which that CPU is enough; and of typical asks that fit beside it what is counted."""
+        """The milli that this CPU serves, and the table's entries for typical needs that fit with it."""
         place = make * (len(self._cpus) + 1) + bisect_right(self._cpus, cpu)
         row = self._rows.get(place)
         if row is None:
@@ -147,7 +147,7 @@ class OneByOne:
 
 
 def serves(plan: Plan, cluster: Cluster) -> bool:
-    """Whether such a pod's nodes may be looked at one by one: it wants any one card or none, by the default policy."""
+    """Whether nodes may be scored one by one for such a pod: it wants any one card or none, by the default policy."""
     if not plan.asks:
         return plan.mix.alone == POLICY
     ask = plan.asks[0]
@@ -160,7 +160,7 @@ def serves(plan: Plan, cluster: Cluster) -> bool:
 
 
 def possible_on(cluster: Cluster, ask: Ask, slots: Slots) -> list[list[int]]:
-    """The places of the cards of each node that the ask may have."""
+    """The indices of the cards of each node that the ask may have."""
     needs, milli = needs_of(cluster, ask.request).tolist(), ask.request.least_share_milli
     found: list[list[int]] = []
     for slot in slots.tolist():
@@ -183,7 +183,7 @@ def _level_with(wanted: GpuRequest, node: Node, place: int) -> int:
 
 
 def _usable_with(view: _View, row: list[tuple[int, int, int, float]], limit: float, had: int, has: int) -> float:
-    """What is usable of a node of which one card goes from one level to a lower one."""
+    """The usable milli of a node when one of its cards goes from one level to a lower one."""
     usable, numbers, sums, taken = 0.0, view.numbers, view.sums, had - has
     for place, milli, count, fraction in row:
         number, left = numbers[place], sums[place]

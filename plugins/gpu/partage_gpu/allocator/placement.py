@@ -1,8 +1,8 @@
-"""Puts a pod's asks on the cards of many nodes at once: where it fits, which cards, and how good that is.
+"""Places a pod's asks on the cards of many nodes at once: where it fits, on which cards, and with which score.
 
-Asks are put one after another, each on the cards that are worth most to its policy. For a pod with one ask that is
-exact: it fits where enough cards are possible. For several asks a greedy choice can fail where another would do: such
-nodes are then searched one by one (`searching`), and the cards that are found are put like chosen ones.
+Asks are placed one after another, each on the cards that its policy ranks highest. For a pod with one ask that is
+exact: it fits where enough cards are possible. For several asks a greedy choice can fail where another would succeed:
+such nodes are then searched one by one (`search`), and the cards that are found are placed like chosen ones.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ NO_CARDS: Final[tuple[Flags, ...]] = ()
 
 
 class Placed(NamedTuple):
-    """Answers for each node; cards and scores mean something where the pod fits."""
+    """Results for each node; cards and scores are defined only where the pod fits."""
 
     fits: Flags
     cards: tuple[Flags, ...]
-    """For each ask: which cards of each node."""
+    """For each ask: the chosen cards of each node."""
     scores: Reals
 
 
@@ -46,7 +46,7 @@ def enough_for(cluster: Cluster, ask: Ask, slots: Slots) -> Flags:
 
 
 def placed(judge: PolicyJudge, plan: Plan, slots: Slots) -> Placed:
-    """Puts all asks on each of the nodes."""
+    """Places all asks on each of the nodes."""
     greedy = _put(judge, plan, slots)
     if len(plan.asks) == 1 or greedy.fits.all():
         return greedy
@@ -60,14 +60,14 @@ def placed(judge: PolicyJudge, plan: Plan, slots: Slots) -> Placed:
 
 
 def _enough_in_all(cluster: Cluster, plan: Plan, slots: Slots) -> Flags:
-    """Where all cards together have the share for what runs at once: few full nodes need to be searched."""
+    """Where all cards together have the share for what runs at once, so that few full nodes need to be searched."""
     milli = sum(ask.request.share_milli * ask.request.count for ask in plan.asks if ask.role != "init")
     enough: Flags = np.maximum(cluster.share_left[slots], 0).sum(axis=1) >= milli
     return enough
 
 
 def placed_finely(judge: PolicyJudge, plan: Plan, slot: Slot) -> Placed:
-    """The same for one node; cards that are worth the same are told apart by their links."""
+    """The same for one node; equally ranked cards are compared by their links."""
     slots = np.array([slot], np.int32)
     fine = _put(judge, plan, slots, finely=True)
     return fine if fine.fits[0] else placed(judge, plan, slots)
@@ -79,18 +79,18 @@ def wants_one(plan: Plan) -> bool:
 
 
 def possible_for(cluster: Cluster, plan: Plan, slots: Slots) -> Flags:
-    """Which cards a pod may have that wants one."""
+    """The possible cards for a pod that wants one."""
     return Trial(cluster, slots, 0).possible(plan.asks[0])
 
 
 def ranked_for(judge: PolicyJudge, plan: Plan, slots: Slots, possible: Flags) -> Reals:
-    """What each of them is worth to it."""
+    """The rank of each of these cards for the pod."""
     trial, ask = Trial(judge.cluster, slots, plan.cpu_milli), plan.asks[0]
     return ranked_cards(ask.mix, Offer(trial, possible, ask), judge)
 
 
 def scored(judge: PolicyJudge, plan: Plan, slots: Slots) -> Reals:
-    """How good nodes are. A pod that needs no card should not take the CPU that cards need."""
+    """The score of each node. A pod that needs no card should not take the CPU that cards need."""
     if wants_one(plan):
         best: Reals = ranked_for(judge, plan, slots, possible_for(judge.cluster, plan, slots)).max(axis=1)
         return best

@@ -1,9 +1,9 @@
-"""What a pod asks of a node's cards, in the order in which it is placed.
+"""A pod's asks for a node's cards, in the order in which they are placed.
 
-Sidecars first, then app containers, then init containers: a pod's init containers use again what the others will have.
-Among equals those that are harder to place come first: many cards, then a large share.
+Sidecars first, then app containers, then init containers: a pod's init containers reuse what the others will have.
+Within a role, asks that are harder to place come first: many cards, then a large share.
 
-Cards of one ask are different ones. A request that lets its cards repeat is as many asks of one card each.
+All cards of one ask are different. A request that allows repeated cards becomes that many asks of one card each.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ORDER: Final = {"sidecar": 0, "app": 1, "init": 2}
 
 
 class Ask(NamedTuple):
-    """One container's request, and how its cards are chosen."""
+    """One container's request, and the policy that chooses its cards."""
 
     container: ContainerName
     role: Role
@@ -37,16 +37,16 @@ class Ask(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """All that a pod asks for."""
+    """A pod's asks and CPU."""
 
     asks: tuple[Ask, ...]
     cpu_milli: int
     mix: Mix
-    """For a pod that asks for no card."""
+    """For a pod that requests no card."""
 
     @property
     def mixes(self) -> tuple[Mix, ...]:
-        """All policies by which the pod is scored."""
+        """The policies by which the pod is scored."""
         return tuple(ask.mix for ask in self.asks) or (self.mix,)
 
 
@@ -95,7 +95,7 @@ _NAMESPACE: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?|\*", re.ASCI
 
 
 def read_namespaces(text: str) -> frozenset[Namespace]:
-    """Names of namespaces, separated by commas; `*` is all. A `Refused` names what is none."""
+    """Parses names of namespaces, separated by commas; `*` means all. The `Refused` names an invalid one."""
     names = [each.strip() for each in text.split(",")] if text.strip() else []
     for name in names:
         if _NAMESPACE.fullmatch(name) is None:
@@ -104,13 +104,13 @@ def read_namespaces(text: str) -> frozenset[Namespace]:
 
 
 def excluding_part(asks: Iterable[Ask]) -> Ask | None:
-    """The first ask, if any, for only a part of each card that keeps others off all of it."""
+    """The first ask, if any, for a part of each card that would keep others off the whole card."""
     found = (ask for ask in asks if ask.request.tags.exclusion is not None and ask.request.share_milli < WHOLE_MILLI)
     return next(found, None)
 
 
 def require_trusted(namespace: Namespace, ask: Ask, trusted: frozenset[Namespace]) -> None:
-    """Refuses a pod that keeps others off more than it asks for, unless its namespace may."""
+    """Refuses a pod that keeps others off more than it requests, unless its namespace may do so."""
     if trusted.isdisjoint((namespace, EVERY_NAMESPACE)):
         who = grantee_in_words(ask.container)
         raise Refused(

@@ -1,4 +1,4 @@
-"""The hooks: what hosts ask of the owner of cards in the scheduler."""
+"""The hooks of the plugin that owns cards in the scheduler."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ class GpuAllocator:
     """Owns the kind `gpu` in the scheduler."""
 
     def __init__(self, settings: AllocatorSettings | None = None) -> None:
-        """Settings are given where pods are replayed; a scheduler takes them from its environment."""
+        """Settings are passed for replays; a scheduler reads them from its environment."""
         self._settings = settings or settings_from(os.environ)
         self.cluster = Cluster()
-        """What is counted; others only look."""
+        """The accounting of all cards; only this class changes it."""
         self._learnt = ShapeCounts() if self._settings.shapes is None else None
         self._judge = PolicyJudge(self.cluster, self._settings.shapes or GUESSED)
         self._plans = Plans(self._settings.mix, self._settings.exclusion_namespaces)
         self.bests = BestCards()
-        """What scoring found out, if choosing again would find the same."""
+        """Rankings from scoring, reused if choosing again would give the same."""
         self._possible: Possible | None = None
         self._epoch = 0
-        """Grows when scores of all nodes change."""
+        """Incremented when scores of all nodes change."""
 
     @hookimpl
     def partage_kind(self) -> object:
@@ -62,7 +62,7 @@ class GpuAllocator:
 
     @hookimpl
     def partage_shape(self, request: PodRequest) -> Hashable:
-        """What the answers depend on; each pod is learnt from when its shape is asked for the first time."""
+        """What the results depend on; a pod is learnt from when its shape is requested for the first time."""
         plan, same, _ = self._plans.of(request)
         if self._learnt is not None:
             learnt = self._learnt.from_pod(request.pod.uid, shape_of(plan, self.cluster))
@@ -73,17 +73,17 @@ class GpuAllocator:
 
     @hookimpl
     def partage_node_added(self, slot: Slot, inventory: Inventory) -> None:
-        """A node, with nothing taken on it."""
+        """Adds a node with nothing taken on it."""
         self.cluster.add(slot, inventory.part(GPU))
 
     @hookimpl
     def partage_node_removed(self, slot: Slot) -> None:
-        """Gone, with all that was taken on it."""
+        """Removes a node, with everything taken on it."""
         self.cluster.remove(slot)
 
     @hookimpl
     def partage_node_room(self, slot: Slot, total: Room, free: Room) -> None:
-        """How scarce CPU is beside a node's cards."""
+        """Updates how scarce CPU is beside a node's cards."""
         self.cluster.room(slot, total, free)
 
     @hookimpl
@@ -109,7 +109,7 @@ class GpuAllocator:
 
     @hookimpl
     def partage_scores(self, request: PodRequest, slots: Slots) -> Scores:
-        """By the policy of each container; pods without cards should leave CPU to those with cards."""
+        """Scores by the policy of each container; pods without cards should leave CPU to those with cards."""
         plan = self._plan(request)
         if self._is_quick(plan, slots):
             return self._quickly(request, plan, slots)
@@ -125,7 +125,7 @@ class GpuAllocator:
 
     @hookimpl
     def partage_allocate(self, request: PodRequest, slot: Slot) -> Mapping[ContainerName, Sequence[GpuGrant]]:
-        """The cards by which the node was scored."""
+        """The cards for which the node was scored."""
         plan = self._plan(request)
         best = self.bests.best(self._shape(request), self.cluster, slot) if wants_one(plan) else []
         if best:
@@ -178,7 +178,7 @@ class GpuAllocator:
 
 
 def _codes(cluster: Cluster, plan: Plan, slots: Slots, fits: Flags) -> Codes:
-    """Why a pod does not fit where it does not."""
+    """The reason codes for the nodes on which the pod does not fit."""
     codes = np.zeros(len(slots), np.uint8)
     codes[~fits] = reason_codes(cluster, plan, slots[~fits])
     return codes

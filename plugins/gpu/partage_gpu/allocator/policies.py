@@ -1,8 +1,8 @@
-"""What each policy prefers: how much each possible card is worth to an ask, from 0 to 1.
+"""The preferences of each policy: the score of each possible card for an ask, from 0 to 1.
 
-A node is worth as much as its best card; for an ask of several cards, the mean of those that are chosen, but for the
-policies that judge a set as a whole. What only one policy needs to know stands in `PolicyJudge`. For those that look at
-links a set should be close, and a single card should break no close set.
+A node's score is that of its best card; for an ask of several cards, the mean of the chosen ones, except for policies
+that score a set as a whole. `PolicyJudge` holds the data of single policies. Policies that consider links want close
+sets, and a single card that breaks no close set.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from partage_plugins.vocabulary.limits import WHOLE_MILLI
 
 
 def isolation(offer: Offer) -> Reals:
-    """By card: 1 where one card alone breaks nothing, less the closer the other idle cards of its node are."""
+    """By card: 1 if using it alone breaks nothing, less the closer the other idle cards of its node are."""
     found = np.ones(offer.level.shape)
     known: dict[tuple[int, bytes], Sequence[float]] = {}
     for row, slot in enumerate(offer.slots.tolist()):
@@ -44,7 +44,7 @@ def alone_in(close: Closeness, idle: Sequence[bool]) -> Sequence[float]:
 
 
 def tightness(offer: Offer, chosen: Flags) -> Reals:
-    """By node: how close the chosen cards are in the mean; of a single one, how little it breaks."""
+    """By node: the mean closeness of the chosen cards; for a single card, how little it breaks."""
     found = np.zeros(len(offer.slots))
     alone = isolation(offer)
     for row, slot in enumerate(offer.slots.tolist()):
@@ -65,7 +65,7 @@ def _losses(close: Closeness, idle: Sequence[bool]) -> list[float]:
 
 
 BY_CPU: Final = frozenset(("fgd", "fgd+"))
-"""Policies that look at a node's CPU."""
+"""Policies that consider a node's CPU."""
 _SIGMOID_MILLI: Final = 1000.0
 _POINTS: Final = 100
 _EPSILON: Final = 1e-9
@@ -73,7 +73,7 @@ _EPSILON: Final = 1e-9
 
 
 class PolicyJudge:
-    """A cluster, and what is typical in it."""
+    """A cluster with its typical shapes."""
 
     def __init__(self, cluster: Cluster, typical: Typical) -> None:
         self.cluster = cluster
@@ -83,13 +83,13 @@ class PolicyJudge:
         self.pressure: Reals = np.zeros(1)
         """By make."""
         self.most_milli = self.most_cpu = 1
-        """What the largest nodes have."""
+        """The values of the largest nodes."""
         self.one_by_one = OneByOne(cluster, self.scarce, pressures=[0.0], most_milli=1, most_cpu=1)
         self._known: object = None
         self._seen = (-1, 0)
 
     def looks(self) -> bool:
-        """Looks at which cards there are; says whether scores changed by that."""
+        """Updates everything that depends on the set of cards; returns whether scores changed."""
         cluster = self.cluster
         seen = cluster.changes, len(cluster.makes)
         if seen == self._seen:
@@ -113,7 +113,7 @@ class PolicyJudge:
 
 
 def worths(mix: Mix, offer: Offer, judge: PolicyJudge) -> Reals:
-    """How much each possible card is worth."""
+    """The score of each possible card."""
     total: Reals | None = None
     for name, weight in mix.weights:
         mine = _WORTHS[name](offer, judge)
@@ -122,7 +122,7 @@ def worths(mix: Mix, offer: Offer, judge: PolicyJudge) -> Reals:
 
 
 def worths_of_sets(mix: Mix, offer: Offer, chosen: Flags, judge: PolicyJudge) -> Reals:
-    """How much each node is worth, of which these cards are chosen."""
+    """The score of each node, with these cards chosen."""
     total = np.zeros(len(offer.slots))
     for name, weight in mix.weights:
         if name in _SETS:
@@ -134,7 +134,7 @@ def worths_of_sets(mix: Mix, offer: Offer, chosen: Flags, judge: PolicyJudge) ->
 
 
 def _binpack(offer: Offer, judge: PolicyJudge) -> Reals:
-    """The fullest card of the fullest node, both counting the same."""
+    """The fullest card of the fullest node, with equal weights."""
     del judge
     cards = np.maximum((offer.cluster.share_left[offer.slots] > CLOSED).sum(axis=1), 1)
     node_left = offer.level.sum(axis=1) / (cards * WHOLE_MILLI)
@@ -148,7 +148,7 @@ def _spread(offer: Offer, judge: PolicyJudge) -> Reals:
 
 
 def _kubeshare(offer: Offer, judge: PolicyJudge) -> Reals:
-    """Best fit: the card in use that is left with the least; an idle card only where none in use fits."""
+    """Best fit: the card in use that would have the least left; an idle card only if none in use fits."""
     del judge
     worth: Reals = 1.0 - (offer.hole + 0.5 * offer.trial.idle) / (WHOLE_MILLI + 1)
     return worth
@@ -163,7 +163,7 @@ def _fgd_of_sets(offer: Offer, chosen: Flags, judge: PolicyJudge) -> Reals:
 
 
 def _in_points(gains: Reals) -> Reals:
-    """As published: a whole number of points of a hundred. Equal points go by order, which is part of the quality."""
+    """As published: rounded down to hundredths. Ties are broken by order, which is part of the quality."""
     points: Reals = np.floor(_POINTS / (1.0 + np.exp(-gains / _SIGMOID_MILLI)) + _EPSILON) / _POINTS
     return points
 
@@ -181,13 +181,13 @@ def _fgd_plus_of_sets(offer: Offer, chosen: Flags, judge: PolicyJudge) -> Reals:
 
 
 def _pressure(offer: Offer, judge: PolicyJudge) -> Reals:
-    """By node: how much of what an ask takes should have been kept for pods that may have nothing else."""
+    """By node: how much of what an ask takes should be kept for pods that can use no other model."""
     pressure: Reals = PRESSURE * judge.pressure[offer.cluster.main_make[offer.slots]]
     return pressure
 
 
 def _emptiness(offer: Offer, judge: PolicyJudge, taken: Ints) -> Reals:
-    """Of each card's node with the ask: nothing where no CPU and no card is left, most where it is large and empty."""
+    """By card, for its node with the ask: 0 if no CPU and no card is left, highest if it is large and empty."""
     cards = (offer.level.sum(axis=1)[:, None] - taken) / judge.most_milli
     cpu = np.minimum(offer.trial.cpu_after / judge.most_cpu, 1.0)[:, None]
     emptiness: Reals = FIT_MILLI * (cards + cpu) / 2

@@ -1,7 +1,7 @@
 """Why a pod does not fit on a node: few, stable reasons.
 
-Cards are sorted out step by step, and the step that leaves too few of them is the reason. Only asked for nodes on which
-the pod does not fit.
+Cards are filtered step by step, and the step that leaves too few of them is the reason. Computed only for nodes on
+which the pod does not fit.
 """
 
 from __future__ import annotations
@@ -41,17 +41,16 @@ _CLOSE: Final = {
     NUMA: "on one NUMA node",
 }
 MEMORY_BEYOND: Final = Reason("gpu/memory-beyond", "Insufficient GPU memory ({})")
-"""The same as `gpu/memory`, with the figures of the card that has most left, on a node that promises more than it
-has."""
+"""Used instead of `gpu/memory` on an oversubscribed node, with the figures of the card that has the most left."""
 NO_MODEL: Final = Reason("gpu/no-model", "node(s) had no card of a model as asked for (there are {})", lasts=True)
-"""In place of `gpu/too-few-wanted`, where the cluster has none of these models: most are misspelt."""
+"""Used instead of `gpu/too-few-wanted` if the cluster has none of these models: most are misspelt."""
 _MOST_MODELS: Final = 4
 _MOST_REASONS: Final = 250
 _FITS: Final = 255
 
 
 def reasons_for(cluster: Cluster, plan: Plan) -> tuple[Reason, ...]:
-    """The table of codes, which says how close the first bundle's cards must be, and which models there are."""
+    """The table of reasons, with the required level of the first bundle and the existing models filled in."""
     table = list(REASONS)
     bundles = next((ask.request.bundles for ask in plan.asks if ask.request.bundles), ())
     if bundles:
@@ -71,7 +70,7 @@ def _some(models: Sequence[str]) -> str:
 def with_figures(
     cluster: Cluster, plan: Plan, slots: Slots, codes: Codes, table: tuple[Reason, ...]
 ) -> tuple[Codes, tuple[Reason, ...]]:
-    """Tells lack of memory by figures, where more may be promised than cards have; of so many nodes as find room."""
+    """Adds figures to lack of memory on oversubscribed cards, for as many nodes as the table has space for."""
     places = {reason: place for place, reason in enumerate(table)}
     told = codes.copy()
     for row in np.flatnonzero(codes == _MEMORY).tolist():
@@ -82,7 +81,7 @@ def with_figures(
 
 
 def _figures(node: Node, plan: Plan) -> str:
-    """Of the card that comes nearest to the first ask, of those that it wants if there are any."""
+    """The figures of the card with the most left for the first ask, preferably among those that it wants."""
     wanted = plan.asks[0].request
     mine = [place for place in node.pledges if wanted.wants(node.cards[place])] or node.pledges
     pledges = [node.pledges[place] for place in mine]
@@ -91,7 +90,7 @@ def _figures(node: Node, plan: Plan) -> str:
 
 
 def reason_codes(cluster: Cluster, plan: Plan, slots: Slots) -> Codes:
-    """For each node the reason of the first ask that cannot be met; or that all together cannot."""
+    """For each node the reason of the first ask that can't be met, or that they can't be met together."""
     codes = np.full(len(slots), _TOGETHER, np.uint8)
     for ask in reversed(plan.asks):
         alone = _codes_of(cluster, ask.request, slots)

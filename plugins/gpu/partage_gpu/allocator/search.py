@@ -1,9 +1,9 @@
-"""Looks for cards for several asks on one node, all ways if need be.
+"""Searches cards for several asks on one node, trying all combinations if need be.
 
-Asked only where choosing one ask after another has failed and each ask alone would fit. Cards that are alike are tried
-once, and so are nodes that are alike. A pod must not keep the scheduler busy, so the search gives up after so many
-steps on one node, and after so many for one question: it then says no, though some choice might do. Pods with many
-containers on nodes with many different cards can get there.
+Used only if choosing for one ask after another has failed and each ask alone would fit. Equal cards are tried once, and
+so are equal nodes. To bound the scheduler's time, the search gives up after a number of steps on one node and in all:
+the result is then negative, though some choice might fit. Pods with many containers on nodes with many different cards
+can reach these limits.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ _MOST_IN_ALL: Final = 10_000
 
 
 class _Spot(NamedTuple):
-    """One card: what no ask of the pod has changed yet, and the asks that are on it."""
+    """One card: what is left of it without the pod, and the pod's asks on it."""
 
     share: int
     memory: int
     total: int
     pledged: tuple[CardMemory, Promised] | None
-    """Of a card of which more may be promised than it has; `memory` is what is left of others."""
+    """For an oversubscribed card; `memory` is what is left of other cards."""
     open_to: tuple[bool, ...]
     """For each ask, whether it may have the card when it is alone."""
     groups: tuple[int, ...] = ()
-    """On each of `LEVELS` the card's; empty where no ask wants cards that lie close."""
+    """The card's group on each of `LEVELS`; empty if no ask wants close cards."""
     held: tuple[int, ...] = ()
     """Asks on it, by number."""
 
 
 class Search:
-    """One question about many nodes."""
+    """One search over many nodes."""
 
     def __init__(self, cluster: Cluster, plan: Plan) -> None:
         self._cluster, self._asks = cluster, plan.asks
@@ -54,7 +54,7 @@ class Search:
         self._known: dict[tuple[_Spot, ...], tuple[Flags, ...] | None] = {}
 
     def cards(self, slot: Slot) -> tuple[Flags, ...] | None:
-        """Cards of the node for each ask, as one row each; None where there are none."""
+        """Cards of the node for each ask, as one row each; None if no choice was found."""
         spots = self._spots(slot)
         if spots not in self._known:
             self._until = max(self._left - _MOST_STEPS, 0)
@@ -81,7 +81,7 @@ class Search:
         )
 
     def _found(self, number: int, spots: list[_Spot]) -> list[_Spot] | None:
-        """The spots with this ask and all later ones on them."""
+        """The spots with this ask and all later ones placed on them."""
         if number == len(self._asks):
             return spots
         for places in self._sets(number, spots):
@@ -96,7 +96,7 @@ class Search:
         return None
 
     def _are_close(self, number: int, places: Sequence[int], spots: Sequence[_Spot]) -> bool:
-        """Whether a set of cards is as the ask's bundles want it."""
+        """Whether a set of cards satisfies the ask's bundles."""
         wanted = self._asks[number].request
         if not wanted.bundles:
             return True
@@ -104,7 +104,7 @@ class Search:
         return gathered(levels, places, resolved(self._cluster, wanted.bundles), wanted.count) is not None
 
     def _sets(self, number: int, spots: list[_Spot]) -> Iterator[list[int]]:
-        """Sets of cards for an ask; of cards that are alike, the first ones."""
+        """Sets of cards for an ask; of equal cards, the first ones."""
         alike: dict[_Spot, list[int]] = {}
         for place, spot in enumerate(spots):
             if spot.open_to[number] and self._has_room(spot, number):
@@ -123,7 +123,7 @@ class Search:
 
 
 def _has_memory(spot: _Spot, asks: Sequence[Ask]) -> bool:
-    """Whether these have room together."""
+    """Whether the card has memory for all of these asks together."""
     if spot.pledged is None:
         return peak((ask.role, ask.request.memory_on(spot.total)) for ask in asks) <= spot.memory
     capacity, promised = spot.pledged
@@ -143,7 +143,7 @@ def _with(spots: list[_Spot], places: Sequence[int], number: int) -> list[_Spot]
 
 
 def _picks(groups: Sequence[Sequence[int]], count: int) -> Iterator[list[int]]:
-    """All ways to take `count` from groups of which the members are alike."""
+    """All ways to take `count` members from groups whose members are equal."""
     if not count:
         yield []
     elif groups:

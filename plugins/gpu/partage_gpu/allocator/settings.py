@@ -1,4 +1,4 @@
-"""What can be set of the GPU allocator: environment variables of the scheduler, read once at its start."""
+"""Settings of the GPU allocator: environment variables of the scheduler, read once at its start."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ class AllocatorSettings:
     mix: Mix = field(default_factory=partial(read_mix, DEFAULT))
     """For pods that name no policy."""
     exclusion_namespaces: frozenset[Namespace] = frozenset()
-    """Whose pods may keep others off a card of which they have a part; `EVERY_NAMESPACE` among them means all."""
+    """Namespaces whose pods may keep others off a card of which they have a part; `EVERY_NAMESPACE` among them means
+    all."""
     global_tags: bool = False
-    """Whether equal tags of pods of different namespaces are the same tag."""
+    """Whether equal tags of pods in different namespaces are the same tag."""
     shapes: Typical | None = None
     """Typical shapes of pods; None: learnt."""
 
 
 def settings_from(environment: Mapping[str, str]) -> AllocatorSettings:
-    """The settings, or a `ValueError` with what is wrong in them."""
+    """Reads the settings; raises a `ValueError` that names an invalid one."""
     return AllocatorSettings(
         mix=_read(environment, POLICY, DEFAULT, read_mix),
         exclusion_namespaces=_read(environment, NAMESPACES, "", read_namespaces),

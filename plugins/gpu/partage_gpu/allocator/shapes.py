@@ -1,6 +1,6 @@
-"""Typical shapes of pods: what a node's room is worth depends on what usually asks for it.
+"""Typical shapes of pods: the value of a node's free resources depends on what pods usually request.
 
-Given, for replays of a published experiment, or learnt (`learning`).
+Given, for replays of a published experiment, or learnt (`typical`).
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ _POPULAR: Final = 0.95
 
 @dataclass(frozen=True, order=True, slots=True)
 class Shape:
-    """What pods of one shape ask for."""
+    """The requests that pods of one shape have in common."""
 
     cpu_milli: int
     count: int
-    """Cards; 0 for pods that need none."""
+    """Number of cards; 0 for pods that need none."""
     milli: int
     """Of each card."""
     models: tuple[str, ...] = ()
-    """Any of these; empty for any at all."""
+    """Any of these models; empty for any model."""
 
 
 class TypicalShape(NamedTuple):
-    """A shape and how many pods have it, from 0 to 1."""
+    """A shape with its frequency."""
 
     shape: Shape
     fraction: float
-    """Of the popular ones, which are looked at when fragments are counted."""
+    """Share among the popular shapes, which are the ones used to count fragments; from 0 to 1."""
     frequency: float = 0.0
-    """Of all."""
+    """Share among all pods, from 0 to 1."""
 
 
 Typical = tuple[TypicalShape, ...]
@@ -47,11 +47,11 @@ GUESSED: Final[Typical] = (
     TypicalShape(Shape(0, 4, 1000), 0.04),
     TypicalShape(Shape(0, 8, 1000), 0.06),
 )
-"""Before anything is known."""
+"""Used before anything is learnt."""
 
 
 def popular_shapes(shapes: Iterable[Shape] | Mapping[Shape, float]) -> Typical:
-    """All shapes, the most frequent first; those that together are `_POPULAR` of all have the fractions, others 0."""
+    """All shapes, the most frequent first; those that make up `_POPULAR` of all pods have fractions, the others 0."""
     counted: Mapping[Shape, float] = shapes if isinstance(shapes, Mapping) else Counter(shapes)
     ordered = sorted(counted.items(), key=lambda item: (-item[1], item[0]))
     total, reached, kept = sum(counted.values()), 0.0, 0
@@ -65,11 +65,11 @@ def popular_shapes(shapes: Iterable[Shape] | Mapping[Shape, float]) -> Typical:
 
 
 _STEPS: Final = 50
-"""Rounded, so that it changes seldom as nodes come and go: with it every score changes."""
+"""Resolution, coarse so that it changes seldom as nodes come and go: every score changes with it."""
 
 
 def pressures(typical: Typical, cards: Mapping[str, int]) -> dict[str, float]:
-    """The pressure on each model, of which there are so many cards."""
+    """The pressure on each model, from the number of its cards."""
     demand: dict[tuple[str, ...], float] = {}
     asked = 0.0
     for shape, _, frequency in typical:

@@ -1,7 +1,7 @@
-"""The cards of some nodes while one pod's asks are put on them, one after another.
+"""The cards of some nodes while one pod's asks are placed on them, one after another.
 
-Nothing of it is counted in the cluster. Room is counted over the pod's life as `usage` does: an init container may use
-what the pod's app containers will have later, and the other way round.
+Nothing is counted in the cluster. Usage is computed over the pod's life as in `usage`: an init container may use what
+the pod's app containers will have later, and the other way round.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _ROLES: Final = ("sidecar", "app", "init")
 class Offer:
     """Cards of some nodes as they are, and as they would be with one ask on them. Rows are nodes, columns cards.
 
-    What a policy does not look at is not computed; so it is looked at before the ask is put.
+    Values are computed on first access, so a policy must read them before the ask is placed.
     """
 
     __slots__ = ("_after", "_ask", "cluster", "count", "possible", "request", "slots", "trial")
 
     def __init__(self, trial: Trial, possible: Flags, ask: Ask | None) -> None:
-        """`possible` says which cards the ask may have; no ask is a pod that needs no card."""
+        """`possible` are the cards that the ask may have; no ask means a pod that needs no card."""
         self.trial, self.possible = trial, possible
         self._ask = ask
         self.cluster, self.slots = trial.cluster, trial.slots
@@ -46,19 +46,19 @@ class Offer:
 
     @property
     def after(self) -> Ints:
-        """The level with the ask on the card; means something where it is possible."""
+        """The level with the ask on the card; defined only where it is possible."""
         if self._after is None:
             self._after = self.trial.level_with(self._ask) if self._ask else self.level
         return self._after
 
     @property
     def hole(self) -> Ints:
-        """Share that the ask would leave on the card."""
+        """The share that the ask would leave on the card."""
         return self.trial.hole(self._ask) if self._ask else self.level
 
 
 class Trial:
-    """Some nodes and what of one pod is on them."""
+    """Some nodes, with the asks of one pod that are placed on them."""
 
     __slots__ = ("_cpu_milli", "_held", "_idle", "_level", "_moves", "_put", "_sums", "cluster", "slots")
 
@@ -68,9 +68,9 @@ class Trial:
         self._put: list[tuple[Ask, Flags]] = []
         self._sums: dict[str, tuple[Ints, Ints]] = {}
         self._held: dict[str, Held] = {}
-        """What is on the cards of which more may be promised than they have; of others, too, where there are such."""
+        """Memory placed on oversubscribed cards, and on others if the cluster has any such cards."""
         self._moves = False
-        """Whether any of it does."""
+        """Whether any of it is movable."""
         self._level: Ints | None = None
         self._idle: Flags | None = None
 
@@ -81,7 +81,7 @@ class Trial:
 
     @property
     def level(self) -> Ints:
-        """What is left of each card, the smaller of share and memory, in milli; 0 if no pod may be given the card."""
+        """The smaller of each card's remaining share and memory, in milli; 0 if no pod may be given the card."""
         if self._level is None:
             self._level = self.cluster.level.take(self.slots, 0)
         return self._level
@@ -95,7 +95,7 @@ class Trial:
 
     @property
     def cpu_before(self) -> Ints:
-        """CPU of the nodes without the pod; its first ask takes all that the pod needs."""
+        """CPU of the nodes without the pod; the first ask takes all CPU that the pod needs."""
         return self.cpu_after if self._put else self.cluster.cpu_left.take(self.slots)
 
     @property
@@ -112,7 +112,7 @@ class Trial:
         return self.cluster.memory_left.take(self.slots, 0)
 
     def hole(self, ask: Ask) -> Ints:
-        """Share that the ask would leave on each card."""
+        """The share that the ask would leave on each card."""
         return self._share - ask.request.share_milli
 
     def level_with(self, ask: Ask) -> Ints:
@@ -145,7 +145,7 @@ class Trial:
         return possible
 
     def put(self, ask: Ask, chosen: Flags) -> None:
-        """The ask has these cards."""
+        """Places the ask on these cards."""
         if not self._sums:
             nothing = np.zeros_like(self.level)
             self._sums = dict.fromkeys(_ROLES, (nothing, nothing))
@@ -162,7 +162,7 @@ class Trial:
         self._put.append((ask, chosen))
 
     def _room(self, role: str) -> tuple[Ints, Ints]:
-        """What is left for a container of a role: beside an init container run only sidecars."""
+        """What is left for a container of a role: only sidecars run beside an init container."""
         if not self._sums:
             return self._share, self._memory
         used_share, used_memory = self._sums["sidecar"]
@@ -171,7 +171,7 @@ class Trial:
         return self._share - used_share, self._memory - used_memory
 
     def _may_move(self, ask: Ask) -> bool:
-        """Whether sums alone do not tell what is left of memory."""
+        """Whether what is left of memory can't be computed by sums alone."""
         return bool(self.cluster.beyond) and (ask.request.movable or self._moves)
 
     def _held_by_role(self) -> dict[str, Held]:
@@ -181,14 +181,14 @@ class Trial:
         return dict.fromkeys(_ROLES, Held(nothing, nothing, nothing))
 
     def _held_with(self, ask: Ask) -> dict[str, Held]:
-        """What all roles have with the ask on each card; on one that it does not want, nothing of it."""
+        """The memory of all roles with the ask on each card; without the ask on cards that it does not want."""
         held, needs = self._held_by_role(), self._needs(ask)
         asked = np.where(needs <= MOST_BYTES, needs, 0)
         more = held[ask.role].with_one(asked, movable=ask.request.movable, is_init=ask.role == "init")
         return {**held, ask.role: more}
 
     def _left_with(self, ask: Ask) -> Ints:
-        """Memory that is left with the ask on each card; less than nothing where it does not fit."""
+        """Memory left with the ask on each card; negative where it does not fit."""
         return left_with(self.cluster.left_on(self.slots), self._held_with(ask))
 
     def _needs(self, ask: Ask) -> Ints:
@@ -212,11 +212,11 @@ class Trial:
         if self._may_move(ask):
             memory = self._left_with(ask)
         total = self.cluster.total_bytes[self.cluster.make[self.slots]]
-        unit = (total >> _EXACT_BITS) + 1  # 1, but on cards so large that a thousand times that overflows
+        unit = (total >> _EXACT_BITS) + 1  # 1, except for cards so large that a thousand times their bytes overflows
         level: Ints = np.minimum(share, memory // unit * WHOLE_MILLI // (total // unit))
         return np.maximum(level, 0)
 
 
 def is_kept_off(ask: Ask, other: Ask) -> bool:
-    """Whether an ask may not have a card of another of its pod, since it wants one that holds nothing meanwhile."""
+    """Whether an ask can't share a card with another of its pod, as it wants one that is otherwise idle."""
     return ask.request.idle_cards and ("sidecar" in (ask.role, other.role) or ask.role == other.role == "app")

@@ -1,9 +1,9 @@
-"""Learns which shapes of pods are typical, from the pods that are asked about.
+"""Learns the typical shapes of pods from the pods that are scheduled.
 
-Each pod counts once, however often it is tried. What was long ago counts less: after every `_PERIOD` pods the typical
-shapes are taken again and all counts are halved; they are told only where they differ by more than `_ALIKE`, because
-with them every score changes. Nothing of this must be right for pods to be placed rightly, and a scheduler that starts
-knows it again after a few hundred pods.
+Each pod counts once, however often it is tried. Older pods count less: after every `_PERIOD` pods the typical shapes
+are computed again and all counts are halved. They are published only if they differ by more than `_ALIKE`, because
+every score changes with them. Correct placement never depends on them, and a scheduler that starts has learnt them
+again after a few hundred pods.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _PERIOD: Final = 4096
 _MOST_SHAPES: Final = 2048
 _MOST_PODS: Final = 8192
 _MOST_MODELS: Final = 16
-"""A shape that names more of them is not typical."""
+"""A shape with more models than this is not typical."""
 _ALIKE: Final = 0.05
-"""Of all pods, so many may be of other shapes than before."""
+"""The fraction of pods that may have other shapes than before."""
 
 
 class ShapeCounts:
-    """How often each shape was asked for."""
+    """How often each shape was requested."""
 
     def __init__(self) -> None:
         self._counts: dict[Shape, float] = {}
@@ -39,7 +39,7 @@ class ShapeCounts:
         self._told: Typical = ()
 
     def from_pod(self, pod: PodUid, shape: Shape) -> Typical | None:
-        """Counts a pod that is new; the typical shapes, when it is time to take them again and they differ."""
+        """Counts a new pod; returns the typical shapes if they are due and differ."""
         if pod in self._seen or len(shape.models) > _MOST_MODELS:
             return None
         self._seen[pod] = None
@@ -61,13 +61,13 @@ class ShapeCounts:
 
 
 def _are_alike(some: Typical, others: Typical) -> bool:
-    """Whether nearly all pods are of the same shapes."""
+    """Whether nearly all pods have the same shapes."""
     now, before = ({each.shape: each.frequency for each in typical} for typical in (some, others))
     return sum(abs(now.get(shape, 0.0) - before.get(shape, 0.0)) for shape in {**before, **now}) / 2 <= _ALIKE
 
 
 def shape_of(plan: Plan, cluster: Cluster) -> Shape:
-    """A pod's shape; of several containers with cards, as many cards as all have and the largest part of one."""
+    """A pod's shape; for several containers with cards, the total number of cards and the largest part of one."""
     if not plan.asks:
         return Shape(plan.cpu_milli, 0, 0)
     total = int(cluster.total_bytes[-1])
@@ -80,7 +80,7 @@ def shape_of(plan: Plan, cluster: Cluster) -> Shape:
 
 
 def _models(wanted: GpuRequest, cluster: Cluster) -> tuple[str, ...]:
-    """The models that it names, or that have what it names in their names."""
+    """The models that it names, or whose names contain what it names."""
     if not wanted.model_parts:
         return wanted.models
     return tuple(sorted({make.model for make in cluster.makes if wanted.wants_model(make.model)}))

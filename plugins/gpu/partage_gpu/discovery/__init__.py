@@ -1,5 +1,5 @@
-"""What the node's cards are and how they fare, from what NVML and kubelet show.
+"""Discovers the node's cards and their health, from NVML and kubelet.
 
-`discovery` looks and keeps; pure modules judge what it saw: `known` cards, their `health` by `xids` and `causes`,
-the `pool` they are of by `names` and what `native` says of device plugins. `parts` writes it down, `gauges` measures.
+`discovery` collects and keeps the data; pure modules evaluate it: `known` cards, their `health` by `causes`, the `pool`
+of each by what `native` finds of device plugins. `parts` formats the inventory's part and the gauges.
 """

@@ -1,10 +1,10 @@
-"""Why a card is not ok: how grave, by which code, in which words. Pure; `health` decides over time.
+"""Causes of a card's bad health: severity, code and text. Pure; `health` evaluates them over time.
 
-What an XID, an error that the driver reports, means is by NVIDIA's catalog, with what it says must be done at once, and
-by what NVIDIA's device plugin passes over. A number that is not listed is not trusted for a while. What a look shows
-better by itself (rows that wait for a reset, a changed advice of the driver) is left to the look.
+XIDs, the driver's error numbers, are classified by NVIDIA's catalog with its immediate actions, and by what NVIDIA's
+device plugin ignores. A card with an unlisted XID is degraded for a while. States that NVML reports itself (rows that
+wait for a reset, changed advice of the driver) are left to NVML's reports.
 
-Words are told in the inventory, so they are stable: no figures and no times, or the inventory would change for ever.
+Texts are published in the inventory, so they are stable: no figures and no times, or the inventory would keep changing.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ LONGEST_REASON: Final = 256
 
 
 class Gravity(IntEnum):
-    """What a cause does to a card, and what ends it."""
+    """The severity of a cause, and what ends it."""
 
     WATCHED = 0
-    """Nothing is wrong any more; quiet ends it."""
+    """Nothing is wrong any more; ends after a quiet period."""
     PASSING = 1
-    """Something happened; quiet ends it."""
+    """A transient event; ends after a quiet period."""
     RESET = 2
-    """Something happened that only a reset of the card mends; seeing one ends it, and then quiet."""
+    """An event that only a reset of the card clears; ends when a reset was seen, after a quiet period."""
     WANTS_RESET = 3
-    """The driver says so itself; that it no longer does ends it, and then quiet."""
+    """The driver asks for a reset; ends when it no longer does, after a quiet period."""
     WORN = 4
-    """The card must be replaced; as above."""
+    """The card must be replaced; ends as above."""
     LOST = 5
-    """The card cannot be used; that a look shows it again ends it, and then quiet."""
+    """The card can't be used; ends when the driver shows it again, after a quiet period."""
     FELL_OFF = 6
-    """As above, and it was told why; these words stay."""
+    """As above, but the reason is known; its text is kept."""
 
 
 @dataclass(frozen=True)
 class Cause:
-    """One reason not to be ok."""
+    """One cause of bad health."""
 
     gravity: Gravity
     code: HealthCause
@@ -51,23 +51,23 @@ class Cause:
 
     @property
     def is_lost(self) -> bool:
-        """The card cannot be used."""
+        """Whether the card can't be used."""
         return self.gravity >= Gravity.LOST
 
     @property
     def health(self) -> CardHealth:
-        """A card's that has it."""
+        """The health of a card with this cause."""
         return CardHealth("lost" if self.is_lost else "degraded", self.code, self.words)
 
     @property
     def is_sign(self) -> bool:
-        """Looks show it as long as it lasts; all others are remembered."""
+        """Whether the driver reports it as long as it lasts; all others are remembered."""
         return self.gravity >= Gravity.WANTS_RESET
 
 
 @dataclass(frozen=True)
 class Away:
-    """A look that does not show the card."""
+    """The card is missing from the driver's report."""
 
     because: str
     code: HealthCause = HealthCause.FAULT
@@ -92,7 +92,7 @@ GONE: Final = Away("the driver no longer shows this card; was it taken out?", He
 
 
 def signs_of(shown: CardFacts | Away) -> Iterator[Cause]:
-    """What is wrong as one look shows it."""
+    """The causes that one report of a card shows."""
     if isinstance(shown, Away):
         yield Cause(Gravity.LOST, shown.code, plain(shown.because))
         return
@@ -105,13 +105,13 @@ def signs_of(shown: CardFacts | Away) -> Iterator[Cause]:
 
 
 def away_by(trouble: Trouble) -> Away:
-    """All cards, while the driver does not speak of any. How long it has been silent is not for the inventory."""
+    """All cards are away, since the driver reports none. The text omits for how long, to keep the inventory stable."""
     is_silent = trouble.kind in ("hangs", "slow")
     return Away("the NVIDIA driver does not answer" if is_silent else trouble.sentence, HealthCause.DRIVER)
 
 
 def plain(text: str, longest: int = LONGEST_REASON, *, otherwise: str = "no reason was given") -> str:
-    """The text as one printable line of some length, never empty."""
+    """The text as one printable line of limited length, never empty."""
     line = " ".join(printable(text[: 4 * longest], " ").split())
     short = line or otherwise
     return short if len(short) <= longest else short[: longest - 1] + "…"
@@ -130,7 +130,7 @@ HARMLESS: Final[Mapping[int, str]] = {
     109: "a program's work took too long to be switched away",
     154: "the driver's advice changed; a look shows it",
 }
-"""The program's own fault, or no fault: the card goes on."""
+"""A program's own fault, or no fault: the card stays ok."""
 
 _RESET: Final[Mapping[int, str]] = {
     46: "the card stopped working",
@@ -150,7 +150,7 @@ _RESET: Final[Mapping[int, str]] = {
     156: "a part of the card was retired",
     158: "the card did not answer in time",
 }
-"""Only a reset mends these."""
+"""Only a reset clears these."""
 
 _PASSING: Final[Mapping[int, str]] = {
     8: "the card stopped a program's work",
@@ -160,14 +160,14 @@ _PASSING: Final[Mapping[int, str]] = {
     92: "many errors of memory were corrected",
     94: "an error of memory was contained to one program",
 }
-"""It is over, or only told: these cards are watched."""
+"""Transient or informational: these cards are watched."""
 
 _FELL_OFF: Final = 79
 RESET_ADVICE: Final = "drain the node and reset the card"
 
 
 def cause_of(number: int, harmless: frozenset[int] = frozenset()) -> Cause | None:
-    """What it means; None: nothing. `harmless` are further numbers to pass over."""
+    """The cause of an XID; None if it is harmless. `harmless` are further XIDs to ignore."""
     if number in HARMLESS or number in harmless:
         return None
     if number == _FELL_OFF:

@@ -1,10 +1,10 @@
-"""Finds the node's cards and says how they are, for the plugin's hooks: asks everybody; the pure modules decide.
+"""Finds the node's cards and their health for the plugin's hooks: it collects the data, and pure modules evaluate it.
 
-Driver ─look, XIDs▶ known ▸ health ┐
-pauses, kubelet's folder ─▶ native ▸ pooling ├▶ parts ─▶ the inventory's part
-who has what ─▶ names ▸ native ┘
+    Driver ─look, XIDs▶ known ▸ health        ┐
+    pauses, kubelet's folder ─▶ native ▸ pool ├▶ parts ─▶ the inventory's part
+    devices in use ─▶ native                  ┘
 
-What was told before is read once, from the last inventory: a card that was degraded is not ok because we started again.
+The last inventory is read once at the start, so that a card which was degraded is not ok just because of a restart.
 Used from one thread.
 """
 
@@ -38,18 +38,18 @@ _log = structlog.get_logger()
 
 
 class DriverSide(Protocol):
-    """Who is asked for facts."""
+    """The source of facts from the driver."""
 
     def look(self) -> Look: ...
 
     def xids(self) -> tuple[Xid, ...]:
-        """Errors since this was asked last."""
+        """Errors since the last call."""
         ...
 
     def samples(self) -> tuple[Sample, ...]: ...
 
     def let_go(self) -> None:
-        """Closes everything, until the next look."""
+        """Closes everything, until the next `look`."""
         ...
 
     def close(self) -> None: ...
@@ -62,9 +62,7 @@ class Discovery:
         settings: DiscoverySettings,
         *,
         driver: DriverSide | None = None,
-        clock: Callable[
-            [], float
-        ] = time.monotonic,  # stands still while the machine sleeps: cards were not watched then
+        clock: Callable[[], float] = time.monotonic,  # stops during suspend: cards were not watched then
     ) -> None:
         root = Path(context.root)
         self._node, self._settings, self._clock = context.node, settings, clock
@@ -79,7 +77,7 @@ class Discovery:
         self._said: dict[str, str] = {}
 
     def discover(self, in_use: Sequence[DeviceUse] | None) -> GpuPart | None:
-        """All cards that are or were here; None where none ever was; raises `Refused` while that is not known."""
+        """All cards that are or were here; None if there never were any; raises `Refused` while that is unknown."""
         now_s, paused = self._clock(), self._pauses.reason()
         sayings: dict[str, str] = {}
         if paused is not None:
@@ -87,18 +85,18 @@ class Discovery:
         elif not self._look(now_s, sayings):
             if not self._known.cards:
                 raise Refused("the NVIDIA driver was opened just now and has not said yet which cards it has")
-            paused = self._paused  # nothing new can be said yet
+            paused = self._paused  # there is no new result yet
         self._paused = paused
         self._part = part_of(self._known, self._findings(now_s, in_use, sayings))
         self._tell(sayings)
         return self._part
 
     def samples(self) -> list[Gauge]:
-        """Measurements; while the driver is let go, only what the last inventory says."""
+        """Measurements; while the driver is released, only those from the last inventory."""
         return gauges(self._node, self._driver.samples() if self._paused is None else (), self._part)
 
     def close(self) -> None:
-        """Lets go of the driver for good."""
+        """Releases the driver finally."""
         self._driver.close()
 
     def _rest(self, now_s: float) -> None:
@@ -110,12 +108,12 @@ class Discovery:
         }
 
     def _look(self, now_s: float, sayings: dict[str, str]) -> bool:
-        """Whether there is an answer: a driver that was opened just now may take its time."""
+        """Whether there is a result: a driver that was just opened may take a while."""
         look = self._driver.look()
         if isinstance(look, Trouble):
             sayings[away_by(look).because] = look.sentence
             if look.kind == "slow" and self._last_look is not None:
-                look = self._last_look  # stands until the answer comes: between two answers nothing may flap
+                look = self._last_look  # stays valid until the answer comes, so that nothing flaps
             elif look.kind in ("starts", "slow"):
                 return False
         if not isinstance(look, Trouble):
@@ -131,7 +129,7 @@ class Discovery:
         return True
 
     def _happened(self) -> dict[CardId, list[int]]:
-        """XIDs by GPU; one of a MIG instance is its GPU's."""
+        """XIDs by GPU; those of a MIG instance count for its GPU."""
         happened: dict[CardId, list[int]] = {}
         for xid in self._driver.xids():
             card = self._known.cards.get(CardId(xid.uuid))
@@ -141,7 +139,7 @@ class Discovery:
     def _findings(self, now_s: float, in_use: Sequence[DeviceUse] | None, sayings: dict[str, str]) -> Findings:
         names = Names(self._known)
         self._natives = natives_after(self._natives, self._kubelet.traces(), names, now_s)
-        if in_use is not None:  # kubelet that can't be asked has not taken anything back
+        if in_use is not None:  # if kubelet can't be queried, it has not taken anything back
             self._hands = hands(in_use, names)
         has_natives, reserved = self._natives.are_there(now_s), self._hands.reserved.keys()
         chosen = pools(self._settings, self._known, has_natives=has_natives, reserved=reserved)
@@ -158,16 +156,16 @@ class Discovery:
         )
 
     def _tell(self, sayings: dict[str, str]) -> None:
-        """What was not said a moment ago already: this is asked every few seconds."""
+        """Logs what was not logged by the previous call, since this runs every few seconds."""
         for key in sayings.keys() - self._said.keys():
-            _log.warning("about the cards of this node", what=sayings[key])
+            _log.warning("problem with this node's cards", what=sayings[key])
         self._said = sayings
 
 
 def _recalled(
     part: GpuPart | None, now_s: float, settings: DiscoverySettings
 ) -> tuple[KnownCards, dict[CardId, History], Natives]:
-    """What the last inventory still tells us."""
+    """The state that the last inventory preserves."""
     if part is None:
         return KnownCards(), {}, Natives()
     histories = {gpu_of(card): recalled(card.condition, now_s, settings.rules) for card in reversed(part.cards)}
@@ -180,13 +178,13 @@ def _reserved(part: GpuPart | None) -> dict[CardId, str]:
 
 
 def _shown(gpu: CardId, look: Look) -> CardFacts | Away:
-    """What the look says of one GPU."""
+    """The report's content for one GPU."""
     if isinstance(look, Trouble):
         return away_by(look)
     for shown in look.cards:
         if shown.uuid == gpu:
             return shown
     for silent in look.silent:
-        if silent.uuid in (gpu, None):  # one that does not say who it is may be this one
+        if silent.uuid in (gpu, None):  # one without an id may be this one
             return Away(silent.fault)
     return GONE

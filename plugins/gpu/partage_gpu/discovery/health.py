@@ -1,10 +1,10 @@
-"""Decides over time how one GPU is: ok, degraded with a reason, or lost. Pure: the time comes with each step.
+"""Computes the health of one GPU over time: ok, degraded with a reason, or lost. Pure: each step is given the time.
 
-A cause opens an episode, and an episode ends by quiet: for so long no look and no XID showed anything wrong. While it
-lasts it keeps its gravest cause, so its words change only for worse, or once, when the card has come back. What only a
-reset mends ends when a reset was seen (the card was away, or let go of, or its error counts start again) and quiet
-followed, and after a quiet hour all the same: not every reset can be seen, and nothing is for ever. Each relapse
-doubles the quiet that is asked for, up to an hour; a day of health makes all forgotten. So nothing flaps.
+A cause opens an episode, and an episode ends after a quiet period in which no look and no XID showed anything wrong.
+While it lasts it keeps its most severe cause, so its text changes only for the worse, or once when the card has come
+back. A cause that only a reset clears ends when a reset was seen (the card was away, or released, or its error counts
+restarted) and a quiet period followed; it also ends after a quiet hour, since not every reset can be seen. Each relapse
+doubles the required quiet period, up to an hour; a day of health resets that. This prevents flapping.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from partage_plugins.vocabulary.health import OK, CardHealth, HealthCause
 LONGEST_QUIET_S: Final = 3600.0
 FORGOTTEN_AFTER_S: Final = 86400.0
 _ON_TOP: Final = frozenset((HealthCause.PAUSED, HealthCause.NATIVE))
-"""Others put these on top of ours: they say nothing about what happened to the card itself."""
+"""Others set these in addition to ours: they do not describe the card itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,35 +31,35 @@ class Rules:
 
 @dataclass(frozen=True, kw_only=True)
 class Episode:
-    """A time of not being ok."""
+    """A period of bad health."""
 
     cause: Cause
     wrong_at_s: float
-    """When something was wrong for the last time."""
+    """The last time that anything was wrong."""
     quiet_s: float
 
     def is_over(self, now_s: float) -> bool:
-        """It was quiet for long enough."""
+        """Whether it was quiet for long enough."""
         needed_s = max(self.quiet_s, LONGEST_QUIET_S) if self.cause.gravity == Gravity.RESET else self.quiet_s
         return now_s - self.wrong_at_s >= needed_s
 
 
 @dataclass(frozen=True, kw_only=True)
 class History:
-    """What is remembered of one GPU."""
+    """The remembered state of one GPU."""
 
     episode: Episode | None = None
     relapses: int = 0
     ok_since_s: float | None = None
     """The end of the last episode; None: there was none."""
     uncorrected: int | None = 0
-    """Errors of memory that were counted up to now; None: whatever there are, they are old."""
+    """Memory errors counted so far; None: all existing ones are old."""
 
 
 def stepped(
     history: History, now_s: float, *, shown: CardFacts | Away, xids: Iterable[int] = (), rules: Rules
 ) -> History:
-    """After one more look, and the XIDs since the one before."""
+    """The history after one more look, and the XIDs since the previous one."""
     signs, counted = list(signs_of(shown)), _counted(shown, history.uncorrected)
     events = [*_events(xids, rules), *_memory_errors(counted, history.uncorrected)]
     was_reset = counted is not None and history.uncorrected is not None and counted < history.uncorrected
@@ -68,14 +68,14 @@ def stepped(
 
 
 def let_go(history: History, now_s: float, *, xids: Iterable[int] = (), rules: Rules) -> History:
-    """While no look is made: what was wrong may be mended meanwhile, and quiet begins again."""
+    """The history while no look is made: any fault may be repaired meanwhile, and the quiet period begins again."""
     events = list(_events(xids, rules))
     return _watched_again(_judged(history, now_s, events, rules) if events else history, now_s)
 
 
 def recalled(health: CardHealth, now_s: float, rules: Rules) -> History:
-    """After a new start, of what was told before: nothing that was wrong is ok at once."""
-    if health.state == "ok" or health.cause is HealthCause.BLIND:  # which is only said of a card that is ok otherwise
+    """The history after a restart, from the last inventory: no fault is over at once."""
+    if health.state == "ok" or health.cause is HealthCause.BLIND:  # BLIND is only set on a card that is otherwise ok
         return History(uncorrected=None)
     gravity = Gravity.LOST if health.state == "lost" else Gravity.PASSING
     cause = Cause(gravity, health.cause or HealthCause.OTHER, plain(health.why or ""))
@@ -99,7 +99,7 @@ def _counted(shown: CardFacts | Away, before: int | None) -> int | None:
 
 
 def _memory_errors(counted: int | None, before: int | None) -> list[Cause]:
-    """New ones; a smaller count began at 0 again."""
+    """New errors; a smaller count restarted at 0."""
     if counted is None or before is None or counted == before:
         return []
     return [MEMORY_ERROR] if counted > (before if counted > before else 0) else []
@@ -122,7 +122,7 @@ def _watched_again(history: History, now_s: float) -> History:
 
 
 def _judged(history: History, now_s: float, causes: list[Cause], rules: Rules) -> History:
-    """With what is wrong now, or without an episode that is over."""
+    """With the current causes, or without an episode that is over."""
     episode = history.episode
     if causes:
         worst = max(causes, key=lambda cause: cause.gravity)
@@ -135,7 +135,7 @@ def _judged(history: History, now_s: float, causes: list[Cause], rules: Rules) -
 
 
 def _graver(before: Cause, now: Cause) -> Cause:
-    """The first of equal ones keeps its words; but why a card is away is said as it is now."""
+    """Among equal ones the first keeps its text; but the reason why a card is away is always the current one."""
     is_news = now.gravity > before.gravity or now.gravity == before.gravity == Gravity.LOST
     return now if is_news else before
 

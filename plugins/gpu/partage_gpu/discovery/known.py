@@ -1,8 +1,8 @@
-"""What is known of a node's cards: those that a look showed, now or before. Pure.
+"""The known cards of a node: all that were seen, now or before. Pure.
 
-A card is known by its uuid alone; its number may be another one after each start. Who was seen once stays, so that a
-card that disappears is told as lost and not as never having been. MIG instances are the exception: what a healthy GPU
-no longer lists was taken apart on purpose. A GPU that is cut into instances is no card itself: it can't be allocated.
+A card is identified by its uuid alone; its number may change with each start. A card that was seen once stays known, so
+that a missing card is reported as lost. MIG instances are the exception: instances that a healthy GPU no longer lists
+were destroyed on purpose. A GPU that is split into instances is no card itself: it can't be allocated.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from partage_plugins.vocabulary.names import CardId
 
 _LONGEST_NAME: Final = 128
 _MOST: Final = 65535
-"""Of any figure."""
+"""The largest value of any figure."""
 _CAPABILITY: Final = re.compile(r"[0-9]{1,3}\.[0-9]{1,3}", re.ASCII)
 _ADDRESS: Final = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])", re.ASCII)
 
@@ -31,7 +31,7 @@ Links = Mapping[CardId, Mapping[CardId, int]]
 
 
 class Numbers(NamedTuple):
-    """How the driver counts a GPU, as of the last look."""
+    """The driver's numbers of a GPU, as of the last look."""
 
     by_nvml: int
     minor: int | None
@@ -39,35 +39,35 @@ class Numbers(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class KnownCards:
-    """Cards by id, with attributes only: their health and pool are others' business."""
+    """Cards by id, with attributes only: health and pool are computed elsewhere."""
 
     driver: str = ""
     cuda: str = ""
     cards: Mapping[CardId, Card] = field(default_factory=dict)
     links: Links = field(default_factory=dict)
     places: Mapping[CardId, str] = field(default_factory=dict)
-    """PCI addresses by GPU, also of those that are cut into no instances at all."""
+    """PCI addresses by GPU, including GPUs in MIG mode without instances."""
     numbers: Mapping[CardId, Numbers] = field(default_factory=dict)
-    """By GPU; those that the last look showed."""
+    """By GPU; those in the last look."""
     blind: AbstractSet[CardId] = frozenset()
-    """GPUs of which NVML does not tell what processes hold; as it showed when somebody was there last."""
+    """GPUs for which NVML does not report the memory of processes, as of the last time that any process used them."""
 
     def in_order(self) -> list[Card]:
-        """By place in the machine, so that equal hardware gives equal text."""
+        """Sorted by place in the machine, so that equal hardware gives equal text."""
         return sorted(self.cards.values(), key=lambda card: (card.pci, card.id))
 
     def gpus(self) -> list[CardId]:
-        """Whole ones, in the same order."""
+        """Whole GPUs, in the same order."""
         return sorted(self.places, key=lambda gpu: (self.places[gpu], gpu))
 
 
 def gpu_of(card: Card) -> CardId:
-    """The whole GPU that a card is, or is part of."""
+    """The GPU itself, or the GPU of a MIG instance."""
     return card.parent or card.id
 
 
 def recalled_cards(part: GpuPart) -> KnownCards:
-    """What was told before a new start."""
+    """The cards of the last inventory before a restart."""
     ids = [card.id for card in part.cards]
     links = {
         one: {other: n for other, n in zip(ids, row, strict=True) if n}
@@ -84,7 +84,7 @@ def recalled_cards(part: GpuPart) -> KnownCards:
 
 
 def seen(known: KnownCards, facts: NodeFacts, *, reserve_bytes: int) -> KnownCards:
-    """With what one more look showed. What a faulty card says of itself is not better than what it said before."""
+    """With the results of one more look. The data of a faulty card does not replace its earlier data."""
     shown = {CardId(gpu.uuid): gpu for gpu in facts.cards if gpu.fault is None or gpu.uuid not in known.places}
     cards = {id_: card for id_, card in known.cards.items() if gpu_of(card) not in shown}
     for id_, gpu in shown.items():
@@ -103,7 +103,7 @@ def seen(known: KnownCards, facts: NodeFacts, *, reserve_bytes: int) -> KnownCar
 
 
 def _blind(before: AbstractSet[CardId], shown: Mapping[CardId, CardFacts]) -> Iterator[CardId]:
-    """An empty card shows nothing of it."""
+    """An empty card does not show whether it is blind."""
     yield from before - shown.keys()
     for id_, gpu in shown.items():
         if gpu.tells_use is False or (gpu.tells_use is None and id_ in before):
@@ -140,7 +140,7 @@ def _name(text: str) -> str:
 
 
 def _never_larger(card: Card, before: Card | None) -> Card:
-    """What the driver reserves moves a little by itself; memory that others count on is not told to and fro."""
+    """The driver's own reserve varies slightly; memory that is relied on must not go up and down with it."""
     return card if before is None else replace(card, memory_bytes=min(card.memory_bytes, before.memory_bytes))
 
 
@@ -149,7 +149,7 @@ def _links(gpu: CardFacts) -> dict[CardId, int]:
 
 
 def _address(pci: str) -> str:
-    """With a domain of four digits where that is enough: NVML writes eight, all others four."""
+    """With a domain of four digits if that is enough: NVML writes eight, all others four."""
     match = _ADDRESS.fullmatch(pci.lower())
     return f"{int(match[1], 16):04x}:{match[2]}" if match else _name(pci)
 

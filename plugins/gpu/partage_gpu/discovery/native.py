@@ -1,12 +1,12 @@
-"""Decides whether kubelet hands out cards of this node: by a device plugin or a DRA driver. Pure.
+"""Decides whether kubelet hands out cards of this node, by a device plugin or a DRA driver. Pure.
 
-Once it does, it does until five minutes passed without any trace of it, as long as kubelet itself waits for a plugin
-that went away: while plugin, driver or kubelet restart, the cards are given to no one else. What can't be read is not
-"none".
+If it does, the result holds until five minutes have passed without any trace of it, which is how long kubelet itself
+waits for a plugin that went away: while plugin, driver or kubelet restart, the cards are given to no one else. Data
+that can't be read does not count as "none".
 
-Device plugins, CDI and DRA drivers name cards by ids of their own. A uuid is a card in every list, with whatever behind
-it (`GPU-…::3`, `GPU-…-0`). Numbers count only where NVIDIA's own plugin or driver speaks: others count things that are
-no cards. What is not understood names no card.
+Device plugins, CDI and DRA drivers name cards by ids of their own. A uuid identifies a card in every list, with any
+suffix (`GPU-…::3`, `GPU-…-0`). Numbers count only from NVIDIA's own plugin or driver: others number things that are no
+cards. Names that are not understood match no card.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Names:
                 self._cards.setdefault(CardId(card.pci), set()).add(card.id)
 
     def cards_of(self, resource: str, device: str) -> frozenset[CardId]:
-        """The cards that `device` of `resource` stands for; of a GPU that is cut into instances, all of them."""
+        """The cards that `device` of `resource` refers to; for a GPU that is split into instances, all of them."""
         kind, _, name = device[:_LONGEST].rpartition("=")
         by_id = {card for id_ in self._cards if _stands_in(id_, name) for card in self._cards[id_]}
         if by_id or not _is_nvidias(kind or resource):
@@ -61,7 +61,7 @@ class Names:
 
 
 def _stands_in(id_: CardId, name: str) -> bool:
-    """Whether the id is in the name, and not only the beginning of a longer one."""
+    """Whether the id is in the name, and is not just the beginning of a longer one."""
     at = name.find(id_)
     return at >= 0 and not name[at + len(id_) : at + len(id_) + 1].isalnum()
 
@@ -80,11 +80,11 @@ Registered = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True, kw_only=True)
 class Traces:
-    """What kubelet's folder shows; None: it could not be read."""
+    """The content of kubelet's folder; None: it could not be read."""
 
     registered: Registered | None = None
     sockets: Sequence[str] | None = None
-    """Names in the folder of plugins that registered with kubelet."""
+    """Names, in that folder, of plugins that registered with kubelet."""
 
 
 @dataclass(frozen=True)
@@ -92,12 +92,12 @@ class Natives:
     seen_at_s: float | None = None
 
     def are_there(self, now_s: float) -> bool:
-        """Now, or a little while ago."""
+        """Whether kubelet hands out cards, now or recently."""
         return self.seen_at_s is not None and now_s - self.seen_at_s < HELD_FOR_S
 
 
 def natives_after(natives: Natives, traces: Traces, names: Names, now_s: float) -> Natives:
-    """With one more look at kubelet's folder."""
+    """Updates the state after one more look at kubelet's folder."""
     if has_plugin(traces.registered or {}, names) or has_driver(traces.sockets or ()):
         return Natives(now_s)
     is_blind = traces.registered is None or traces.sockets is None
@@ -105,7 +105,7 @@ def natives_after(natives: Natives, traces: Traces, names: Names, now_s: float) 
 
 
 def has_plugin(registered: Registered, names: Names) -> bool:
-    """Whether a device plugin has our cards. NVIDIA's may be between two starts, with nothing to give."""
+    """Whether a device plugin has our cards. NVIDIA's may be restarting, with no devices."""
     return any(
         any(names.cards_of(resource, device) for device in devices)
         or (not devices and resource.partition("/")[0] == NVIDIA)
@@ -130,7 +130,7 @@ _CHECKPOINT: Final = msgspec.json.Decoder(_Checkpoint)
 
 
 def registered_in(checkpoint: bytes) -> Registered | None:
-    """What kubelet's record of device plugins says; None where that is not understood."""
+    """The content of kubelet's checkpoint of device plugins; None if it is not understood."""
     try:
         devices = _CHECKPOINT.decode(checkpoint).data.registered or {}
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -140,14 +140,14 @@ def registered_in(checkpoint: bytes) -> Registered | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Hands:
-    """The cards that kubelet gave away, or that others offer. Of several hands the first by name, always the same."""
+    """The cards that kubelet gave away or that others offer. Of several holders always the first by name."""
 
     given: Mapping[CardId, str] = field(default_factory=dict[CardId, str])
-    """To whom or by whom, in words."""
+    """The holder or offerer, as text."""
     by_others: Mapping[CardId, str] = field(default_factory=dict[CardId, str])
     """The same without what our own DRA driver gave."""
     reserved: Mapping[CardId, str] = field(default_factory=dict[CardId, str])
-    """To which pod that takes it for us."""
+    """The pod that reserves the card for us."""
 
 
 def hands(in_use: Sequence[DeviceUse], names: Names) -> Hands:

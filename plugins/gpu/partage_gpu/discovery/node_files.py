@@ -1,4 +1,4 @@
-"""Reads what others leave on the node: kubelet's record of device plugins, its plugins' sockets, the last inventory."""
+"""Reads files of other components: kubelet's checkpoint of device plugins, its plugins' sockets, the last inventory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _log = structlog.get_logger()
 
 
 class KubeletFolder:
-    """kubelet's, below the node's root. A record that did not change is not read again."""
+    """kubelet's files, below the node's root. An unchanged checkpoint is not read again."""
 
     def __init__(self, root: Path) -> None:
         self._checkpoint = root / CHECKPOINT
@@ -56,14 +56,14 @@ class KubeletFolder:
 
 
 def last_part(root: Path) -> GpuPart | None:
-    """The cards that the last inventory of this node names; None where there is none that can be read."""
+    """The cards in this node's last inventory; None if there is none that can be read."""
     try:
         raw = _beginning(root / INVENTORY_FILE, MAX_ANNOTATION_BYTES + 1)
         return decode_inventory(raw, [GPU]).part(GPU)
     except FileNotFoundError:
         return None
     except (OSError, DecodeError) as error:
-        _log.warning("the last inventory can't be read; cards that are away now are not known", why=str(error))
+        _log.warning("cannot read the last inventory; cards that are missing now are unknown", why=str(error))
         return None
 
 

@@ -1,4 +1,4 @@
-"""What is known of the cards, how they are, and whose they are: as the inventory's part, and as gauges. Pure."""
+"""Formats the cards with health and pool as the inventory's part, and as gauges. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from partage_plugins.vocabulary.node import Gauge
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """All that was found out about the known cards."""
+    """The results of discovery for the known cards."""
 
     histories: Mapping[CardId, History]
     """By GPU."""
@@ -32,14 +32,14 @@ class Findings:
     beyond: Mapping[CardId, int] = field(default_factory=dict)
     """Bytes that may be promised beyond a card's memory."""
     blind: AbstractSet[CardId] = frozenset()
-    """GPUs that are not shared for it."""
+    """GPUs that are not shared because NVML does not report the memory of processes."""
     hands: Hands = field(default_factory=Hands)
     paused: str | None = None
     """Why no look is made."""
 
 
 def part_of(known: KnownCards, findings: Findings) -> GpuPart | None:
-    """The cards with their health, in order; None where none was ever seen."""
+    """The cards with their health, in order; None if none was ever seen."""
     if not known.cards:
         return None
     cards = tuple(_finished(card, index, findings) for index, card in enumerate(known.in_order()) if index < MAX_CARDS)
@@ -66,7 +66,7 @@ def _health(card: Card, findings: Findings, pool: Pool) -> CardHealth:
 
 
 def _in_wrong_hands(card: CardId, hands: Hands, pool: Pool) -> str | None:
-    """Of a card that kubelet should not have given away so."""
+    """The holder, if the card should not have been given away in this way."""
     match pool:
         case "shared":
             return hands.given.get(card)
@@ -77,7 +77,7 @@ def _in_wrong_hands(card: CardId, hands: Hands, pool: Pool) -> str | None:
 
 
 def _matrix(cards: tuple[Card, ...], links: Links) -> tuple[tuple[int, ...], ...]:
-    """NVLinks between cards; of two that say different things, one saw more. Empty where there are none."""
+    """NVLinks between cards; the larger of two differing counts. Empty if there are none."""
     rows = tuple(tuple(_between(one, other, links) for other in cards) for one in cards)
     return rows if any(map(any, rows)) else ()
 
@@ -93,7 +93,7 @@ POOLS: Final = get_args(Pool)
 
 
 def gauges(node: str, samples: Iterable[Sample], part: GpuPart | None) -> list[Gauge]:
-    """What the cards say themselves, and what the inventory says of them; each measurement once."""
+    """The cards' own measurements, and the inventory's state of them; each measurement once."""
     return [*_measured(node, {sample.uuid: sample for sample in samples}.values()), *_said(node, part)]
 
 
@@ -113,7 +113,7 @@ def _measured(node: str, samples: Iterable[Sample]) -> Iterator[Gauge]:
 
 
 def _said(node: str, part: GpuPart | None) -> Iterator[Gauge]:
-    """One series for each state, so that a rule can ask for any of them."""
+    """One series for each state, so that a rule can query any of them."""
     for card in part.cards if part else ():
         labels = _labels(node, card.id, card.model)
         for health in HEALTHS:

@@ -1,6 +1,6 @@
-"""Decides which cards are in which pool, by settings and by who else is on the node. Pure.
+"""Assigns cards to pools, by settings and by who else is on the node. Pure.
 
-Settings alone say how much of each may be promised beyond its memory.
+How much more than its memory may be promised of each card depends on settings alone.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ class Pools:
     dra: frozenset[CardId] = frozenset()
     """The rest is kubelet's."""
     reservable: bool = False
-    """Whether those that kubelet still has become ours by a reservation."""
+    """Whether a reservation makes kubelet's remaining cards ours."""
     unmet: tuple[str, ...] = ()
-    """For people: entries of a list that choose no card."""
+    """For people: entries of a list that match no card."""
 
     def of(self, card: CardId) -> Pool:
         return "dra" if card in self.dra else "shared" if card in self.shared else "kubelet"
 
 
 def pools(settings: DiscoverySettings, known: KnownCards, *, has_natives: bool, reserved: AbstractSet[CardId]) -> Pools:
-    """Without settings ours are all cards or, where somebody else hands out any, those that are reserved."""
+    """By default all cards are ours or, if a device plugin or DRA driver hands out any, only the reserved ones."""
     dra, not_dra = _set(DRA, settings.dra, known)
     if settings.shared.mode == "auto" and has_natives:
         return Pools(frozenset(reserved & known.cards.keys()) - dra, dra, reservable=True, unmet=not_dra)
@@ -41,12 +41,12 @@ def pools(settings: DiscoverySettings, known: KnownCards, *, has_natives: bool, 
 
 @dataclass(frozen=True)
 class BeyondMemory:
-    """How much more than they have may be promised of cards."""
+    """How much more than its memory may be promised of each card."""
 
     of_card: Mapping[CardId, int] = field(default_factory=dict)
-    """Bytes; none of others."""
+    """Bytes; cards that are left out have none."""
     unmet: tuple[str, ...] = ()
-    """For people: entries that choose no card."""
+    """For people: entries that match no card."""
 
 
 def beyond_memory(settings: DiscoverySettings, known: KnownCards) -> BeyondMemory:
@@ -62,7 +62,7 @@ def beyond_memory(settings: DiscoverySettings, known: KnownCards) -> BeyondMemor
 
 
 def _set(variable: str, setting: PoolSetting, known: KnownCards) -> tuple[frozenset[CardId], tuple[str, ...]]:
-    """The cards that a setting alone puts into a pool, and its entries that choose none."""
+    """The cards that a setting puts into a pool, and its entries that match none."""
     if setting.mode == "listed":
         return _listed(variable, setting.listed, known)
     return frozenset() if setting.mode == "none" else frozenset(known.cards), ()
@@ -83,9 +83,9 @@ def _listed(variable: str, choices: Sequence[Choice], known: KnownCards) -> tupl
 
 
 def _chosen(choice: Choice, known: KnownCards) -> set[CardId]:
-    """Cards and whole GPUs; a GPU that is cut into instances stands for all of them."""
+    """Cards and whole GPUs; a GPU that is split into instances stands for all of them."""
     match choice.by:
-        case "number":  # as nvidia-smi counts: by place in the machine; a lost one is still counted
+        case "number":  # as in nvidia-smi: by place in the machine; lost ones are still counted
             return set(known.gpus()[int(choice.value) : int(choice.value) + 1])
         case "id":
             beginning = choice.value.lower()

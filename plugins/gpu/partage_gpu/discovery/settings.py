@@ -1,4 +1,4 @@
-"""What can be set of discovery: environment variables of the advertiser, read once at its start. Pure."""
+"""Settings of discovery: environment variables of the advertiser, read once at its start. Pure."""
 
 from __future__ import annotations
 
@@ -58,15 +58,15 @@ class PoolSetting:
 
 @dataclass(frozen=True)
 class Beyond:
-    """How much more than they have may be promised of some cards: bytes, or percent of their memory."""
+    """How much more than their memory may be promised of some cards: bytes, or percent of their memory."""
 
     choice: Choice | None
-    """None: of all."""
+    """None: all cards."""
     size_bytes: int = 0
     percent: int = 0
 
     def of(self, memory_bytes: int) -> int:
-        """Bytes, for a card with so much memory; percent rounded down to 1 MiB."""
+        """Bytes, for a card with that much memory; percent rounded down to 1 MiB."""
         return min(self.size_bytes + memory_bytes * self.percent // 100 // MIB * MIB, _MOST_BEYOND_BYTES)
 
 
@@ -74,18 +74,18 @@ class Beyond:
 class DiscoverySettings:
     shared: PoolSetting = PoolSetting("auto")
     dra: PoolSetting = PoolSetting("none")
-    """Taken from those that are ours."""
+    """Cards for DRA, taken from those in `shared`."""
     reserve_bytes: int = 0
-    """Of each card, MIG instances too, kept back from containers."""
+    """Memory of each card, and of each MIG instance, that containers do not get."""
     memory_beyond: tuple[Beyond, ...] = (Beyond(None),)
-    """The last entry that chooses a card holds for it; of a card without one nothing is promised beyond its memory."""
+    """The last entry that matches a card applies to it; without one, nothing is promised beyond its memory."""
     share_blind: bool = False
-    """Also cards of which NVML does not tell what processes hold."""
+    """Whether to share cards for which NVML does not report the memory of processes."""
     rules: Rules = field(default_factory=Rules)
 
 
 def discovery_settings(environment: Mapping[str, str]) -> DiscoverySettings:
-    """The settings, or one `ValueError` with all that is wrong in them."""
+    """Reads the settings; raises one `ValueError` with all mistakes."""
     mistakes: list[str] = []
     settings = DiscoverySettings(
         shared=_pool(POOL, environment.get(POOL, "auto"), mistakes),
@@ -150,7 +150,7 @@ def _beyond(text: str, mistakes: list[str]) -> Iterator[Beyond]:
 
 
 def _amount_beyond(choice: Choice | None, text: str) -> Beyond | None:
-    """None where it is no amount, or too much."""
+    """None if it is no valid amount, or too much."""
     if (percent := _PERCENT.fullmatch(text)) is not None:
         return Beyond(choice, percent=int(percent[1])) if int(percent[1]) <= _MOST_PERCENT else None
     try:

@@ -1,10 +1,10 @@
-"""Decides for one container how its cards are attached, and refuses what would bring in others. Pure.
+"""Decides for one container how its cards are attached, and refuses whatever would add others. Pure.
 
-Nothing that the container says about cards is believed. NVIDIA's runtime can be a node's default handler and reads the
-container's environment whatever we do, so `NVIDIA_VISIBLE_DEVICES` is always ours: the granted cards where that runtime
-is to attach them, `void` (add nothing) where another way does. Its other sources, which we cannot overwrite
-(annotations and mounts that name devices), are refused. Cards are named by UUID alone: `all` or `0` could stand in an
-inventory as a card's id, and would mean other cards to a runtime.
+The container's own statements about cards are not trusted. NVIDIA's runtime can be a node's default handler and reads
+the container's environment in any case, so `NVIDIA_VISIBLE_DEVICES` is always set: to the granted cards if that runtime
+is to attach them, to `void` (add nothing) otherwise. Its other sources, which can't be overwritten (annotations and
+mounts that name devices), are refused. Cards are named by UUID alone: `all` or `0` could be a card's id in an
+inventory, and would mean other cards to a runtime.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _CARD_NODE: Final = re.compile(r"/dev/nvidia([0-9]+|-caps/.*)", re.ASCII | re.DO
 
 
 def way_for(container: Container, settings: GpuSettings) -> Way:
-    """As set; else by what runs the container.
+    """The configured way, or else one that depends on the container's runtime.
 
-    A pod that names NVIDIA's runtime gets its cards by it. All others get them by CDI where the runtime says that it
-    does that: one that does not would start the container without its cards, and say nothing. A claim is CDI in itself.
+    A pod that names NVIDIA's runtime gets its cards through it. All others get them by CDI if the runtime reports
+    support for it: one without support would silently start the container without its cards. A claim always uses CDI.
     """
     if container.is_claim:
         return "nvidia-cdi" if settings.attach == "nvidia-cdi" else "cdi"
@@ -67,7 +67,7 @@ def granted_cards(granted: Granted) -> tuple[Card, ...]:
 
 
 def require_no_other_request(container: Container) -> None:
-    """Refuses a container that asks for cards by itself in a way that an adjustment cannot take back."""
+    """Refuses a container that requests cards itself in a way that an adjustment can't undo."""
     for name in container.annotations:
         if name.startswith(ANNOTATIONS):
             raise _refused(f"annotation {name} of the pod")
@@ -84,7 +84,7 @@ def require_no_other_request(container: Container) -> None:
 
 
 def attached(way: Way, cards: tuple[Card, ...], container: Container, settings: GpuSettings) -> Adjustment:
-    """The adjustment of every way but `raw`."""
+    """The adjustment for every way but `raw`."""
     if way == "nvidia-env":
         visible = ",".join(card.id for card in cards)
         return Adjustment(env={VISIBLE: visible, **_capabilities_set(container, settings)})
@@ -93,18 +93,18 @@ def attached(way: Way, cards: tuple[Card, ...], container: Container, settings: 
 
 
 def attached_by_hand(parts: RawParts) -> Adjustment:
-    """The adjustment of the way `raw`."""
+    """The adjustment for the way `raw`."""
     return Adjustment(env={VISIBLE: VOID}, devices=parts.devices, mounts=parts.mounts)
 
 
 def named_capabilities(container: Container) -> str | None:
-    """What the container itself says of the driver's capabilities; of two values the last one counts."""
+    """The container's own value for the driver's capabilities; of two values the last one counts."""
     values = [value for name, value in container.env if name == DRIVER_CAPABILITIES]
     return values[-1].decode("ascii", errors="replace") if values else None
 
 
 def _capabilities_set(container: Container, settings: GpuSettings) -> dict[str, str]:
-    """A value of ours would replace the image's own, which no request shows; so there is one only where it was set."""
+    """Set only if configured: our value would replace the image's own, which the request does not contain."""
     if not settings.capabilities or named_capabilities(container) is not None:
         return {}
     return {DRIVER_CAPABILITIES: ",".join(settings.capabilities)}

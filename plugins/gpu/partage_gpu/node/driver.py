@@ -1,7 +1,7 @@
-"""Looks for the installed driver: device nodes, libraries, programs.
+"""Finds the installed driver: device nodes, libraries, programs.
 
-A container waits while this looks. So paths are plain strings here: as `Path` they cost twice the look itself. And what
-was found before is looked at again only as far as this container depends on it.
+A container waits for this. So paths are plain strings here: `Path` would double the time. Results are cached, and only
+the parts that this container depends on are checked again.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _TRIPLET: Final = f"{os.uname().machine}-linux-gnu"
 
 
 class DriverFiles:
-    """The driver of one node, with what was found of it before."""
+    """The driver of one node, with the cached results."""
 
     def __init__(self, root: Path, driver_root: str, *, host: str = "/") -> None:
-        """`host`: where the host's root is, below the root; what is found there is told as the host has it."""
+        """`host`: where the host's root is, below the root; paths found there are returned without that prefix."""
         self._said = str(root / driver_root.lstrip("/"))
         self._host = _text_of(root / host.lstrip("/"))
         self._untold = self._host if host.strip("/") else ""
@@ -36,7 +36,7 @@ class DriverFiles:
         self._nodes = CardNodes()
 
     def installed(self, part: GpuPart, wanted: Iterable[Card]) -> InstalledDriver:
-        """What there is of the driver of these cards; of the cards themselves only the wanted ones were looked at."""
+        """The driver's files for these cards; of the cards' device nodes only the wanted ones were checked."""
         if not _VERSION.fullmatch(part.driver):
             raise Refused(f"partage: {part.driver!r:.80} in this node's inventory is no version of an NVIDIA driver")
         host, home = self._host, installed_root(self._said).rstrip("/")
@@ -63,12 +63,12 @@ class DriverFiles:
 
 
 def installed_driver(part: GpuPart, *, root: Path, driver_root: str, host: str = "/") -> InstalledDriver:
-    """The driver, looked at for the first time."""
+    """The driver, without a cache."""
     return DriverFiles(root, driver_root, host=host).installed(part, part.cards)
 
 
 def _text_of(folder: Path) -> str:
-    """What a slash and a name are put behind; nothing for the root itself."""
+    """The folder as a prefix for a slash and a name; empty for the root itself."""
     return str(folder).rstrip("/")
 
 
@@ -84,14 +84,14 @@ def _is_socket(path: str) -> bool:
 
 
 class Libraries:
-    """What was found last, and when that still holds."""
+    """The last result, and the facts on which it depends."""
 
     def __init__(self) -> None:
         self._facts: tuple[str, list[Facts]] | None = None
         self._found: Mapping[str, str] = {}
 
     def of(self, home: str, triplet: str, version: str) -> Mapping[str, str]:
-        """Paths by the library's name; a library that is not there is left out."""
+        """Paths by the library's name; a missing library is left out."""
         folders = [f"{home}/{name}" for name in (f"usr/lib/{triplet}", "usr/lib64", "usr/lib", "lib64", "lib")]
         facts = (version, list(map(facts_of, folders)))
         if facts != self._facts:

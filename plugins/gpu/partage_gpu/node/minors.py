@@ -1,11 +1,10 @@
-"""Finds which device node is which card.
+"""Finds the device node of each card.
 
-A card's device node is found by its PCI address in /proc/driver/nvidia/gpus, never by NVML's index: the two count in
-different orders on some machines, and a guess would hand out somebody else's card. The UUID stands there only once the
-card was used; where it does, it must agree.
+A card's device node is found by its PCI address in /proc/driver/nvidia/gpus, never by NVML's index: the two orders
+differ on some machines, and a guess would hand out another container's card. The file has the UUID only once the card
+was used; if it has one, it must match.
 
-A container waits while this looks: so of the node's cards only those that are wanted are looked at, unless one of them
-is no longer what it was.
+A container waits for this: so only the wanted cards are checked, unless one of them has changed.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ _INFORMATION_BYTES: Final = 64 * 1024
 
 
 class KnownNode(NamedTuple):
-    """What the kernel driver says of one card."""
+    """The kernel driver's data of one card."""
 
     address: str
     uuid: str
-    """With question marks until the card was first used."""
+    """With question marks until the card is first used."""
     minor: int
 
 
@@ -39,7 +38,7 @@ class _Source(NamedTuple):
 
 
 class CardNodes:
-    """What was found last, and by what it can be told that it still holds."""
+    """The last result, and the files by which it is checked."""
 
     def __init__(self) -> None:
         self._asked: tuple[object, ...] = ()
@@ -48,7 +47,7 @@ class CardNodes:
     def of(
         self, cards: tuple[Card, ...], roots: tuple[str, ...], devices: str, wanted: Iterable[Card]
     ) -> dict[str, str]:
-        """Device nodes by card id, right for the wanted ones; a card that has none, or is not certain, is left out."""
+        """Device nodes by card id, valid for the wanted ones; cards without one, or uncertain ones, are left out."""
         asked = (cards, roots, devices)
         if asked != self._asked or not all(self._stands(card) for card in wanted):
             self._asked, self._found = asked, _looked(cards, roots, devices)
@@ -63,7 +62,7 @@ class CardNodes:
 
 @functools.lru_cache(maxsize=64)
 def parsed(information: str) -> KnownNode | None:
-    """One card's file of /proc/driver/nvidia/gpus; it hardly ever says anything new."""
+    """One card's file of /proc/driver/nvidia/gpus; cached, as it hardly ever changes."""
     pairs = (line.partition(":") for line in information.splitlines())
     fields = {name.strip(): value.strip() for name, _, value in pairs}
     address, minor = normal_address(fields.get("Bus Location", "")), fields.get("Device Minor", "")
@@ -79,7 +78,7 @@ def normal_address(address: str) -> str | None:
 
 
 def node_of(card: Card, known: Iterable[KnownNode]) -> KnownNode | None:
-    """What the kernel driver says of this card, or None where that is not certain."""
+    """The kernel driver's data of this card, or None if it is uncertain."""
     address = normal_address(card.pci)
     found = [node for node in known if node.address == address]
     if len(found) != 1 or ("?" not in found[0].uuid and found[0].uuid != card.id):
@@ -88,7 +87,7 @@ def node_of(card: Card, known: Iterable[KnownNode]) -> KnownNode | None:
 
 
 def is_device(path: str) -> bool:
-    """A runtime would refuse what is no device node with a message that names neither card nor cause."""
+    """Whether it is a device node; a runtime's error for anything else would name neither card nor cause."""
     try:
         return stat.S_ISCHR(os.stat(path).st_mode)  # noqa: PTH116  as `Path` these looks cost twice
     except OSError:
@@ -117,7 +116,7 @@ def _known(root: str) -> list[tuple[KnownNode, _Source]]:
 
 
 def _text(path: str) -> str:
-    """The text of a file of /proc; a card that falls off the bus while we look has none."""
+    """The text of a file of /proc; empty if the card falls off the bus meanwhile."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:

@@ -1,8 +1,8 @@
-"""Finds NVIDIA's CDI spec among the files of /etc/cdi and /var/run/cdi, and reads it.
+"""Finds and reads NVIDIA's CDI spec among the files of /etc/cdi and /var/run/cdi.
 
-The second folder goes before the first, as for every runtime. Files of others are left alone, whatever stands in them;
-one that says it is NVIDIA's must be readable, since guessing what it says could give somebody another card. Reading is
-bounded in size and never waits for anybody: a pipe or a device under such a name is no spec. Where neither folders nor
+The second folder takes precedence, as for every runtime. Other vendors' files are ignored, regardless of content; one
+that declares NVIDIA's kind must be readable, since guessing its content could give out another container's card.
+Reading is bounded in size and never blocks: a pipe or a device under such a name is no spec. If neither folders nor
 files have changed, nothing is read.
 """
 
@@ -25,7 +25,7 @@ from partage_plugins.vocabulary.places import CDI_FOLDER
 yaml: Any = importlib.import_module("yaml")  # it has no types
 STATIC_FOLDER: Final = "etc/cdi"
 FOLDERS: Final = (CDI_FOLDER, STATIC_FOLDER)
-"""Of a node, as runtimes read them."""
+"""Below the node's root, as runtimes read them."""
 OUR_FILE: Final = "partage.dev-gpu.json"
 LARGEST_BYTES: Final = 4 * 1024 * 1024
 _BEGINNING_BYTES: Final = 64 * 1024
@@ -44,29 +44,29 @@ _AMBIGUOUS: Final = re.compile(f"{_NUMBERS}|{_OTHERS}|null|true|false", re.IGNOR
 
 
 class Found(NamedTuple):
-    """One file as it is now."""
+    """The current content of one file."""
 
     path: Path
     data: bytes
 
 
 class NvidiaSpec:
-    """NVIDIA's spec on one node, as it was found last."""
+    """NVIDIA's spec on one node, with the last result."""
 
     def __init__(self, *folders: Path) -> None:
-        """Where several have one, the first counts."""
+        """The first folder that has one takes precedence."""
         self._folders = folders
         self._facts: dict[str, Facts] = {}
         self._found: Found | None = None
 
     def current(self) -> Found | None:
-        """The one in the folder that goes first; None if there is none at all."""
+        """The spec from the first folder that has one; None if there is none."""
         if not self._facts or any(facts_of(path) != facts for path, facts in self._facts.items()):
             self._look()
         return self._found
 
     def _look(self) -> None:
-        """Facts go before what they are of: so a change in between shows the next time."""
+        """Takes the facts before reading, so that a change in between is detected the next time."""
         self._facts, facts = {}, {str(folder): facts_of(str(folder)) for folder in self._folders}
         candidates = [_paths(folder) for folder in self._folders]
         facts |= {str(path): facts_of(str(path)) for paths in candidates for path in paths}
@@ -76,7 +76,7 @@ class NvidiaSpec:
 
 
 def decoded(found: Found) -> Any:  # noqa: ANN401  any document
-    """What stands in the file; a `ValueError` says why it can't be read."""
+    """Parses the file; a `ValueError` states why it can't be read."""
     text = found.data.decode()  # a UnicodeDecodeError is a ValueError
     if found.path.suffix == ".yaml" and not text.lstrip().startswith("{"):
         return read_yaml(text)
@@ -87,9 +87,9 @@ def decoded(found: Found) -> Any:  # noqa: ANN401  any document
 
 
 def read_yaml(text: str) -> Any:  # noqa: ANN401  any document
-    """The document, as JSON would give it; a `ValueError` names the line of what readers take for different things.
+    """Parses a document as JSON would; a `ValueError` names the line of a construct that readers interpret differently.
 
-    Nothing is guessed, and nothing refers to anything: a few aliases can make a document without end.
+    Nothing is guessed, and references are not allowed: a few aliases can expand to an endless document.
     """
     events = yaml.parse(text, Loader=_LOADER)
     try:
@@ -144,7 +144,7 @@ def _unclear(event: Any, what: str) -> ValueError:  # noqa: ANN401
 
 
 def unusable(path: Path, why: object) -> Refused:
-    """The refusal of every container while NVIDIA's spec is wrong."""
+    """The refusal for every container while NVIDIA's spec is invalid."""
     return Refused(
         f"partage: NVIDIA's CDI spec {path} on this node can't be used: {why}; make it again there with "
         f"nvidia-ctk cdi generate --output={path}, or remove it"
@@ -152,7 +152,7 @@ def unusable(path: Path, why: object) -> Refused:
 
 
 def _only(paths: list[Path]) -> Found | None:
-    """NVIDIA's among the files of one folder."""
+    """NVIDIA's spec among the files of one folder."""
     found = [each for path in paths if (each := _nvidias(path)) is not None]
     if len(found) > 1:
         both = " and ".join(str(each.path) for each in found[:2])
@@ -177,7 +177,7 @@ def _nvidias(path: Path) -> Found | None:
             data = b"".join(_pieces(descriptor)) if stat.S_ISREG(status.st_mode) else b""
         finally:
             os.close(descriptor)
-    except FileNotFoundError:  # gone since, or a link to nowhere
+    except FileNotFoundError:  # removed meanwhile, or a dangling link
         return None
     except OSError as error:
         raise unusable(path, error.strerror) from None
@@ -196,7 +196,7 @@ def _pieces(descriptor: int) -> Iterator[bytes]:
 
 
 def _require_trusted(path: Path, status: os.stat_result, size: int) -> None:
-    """What stands in a spec is done as root, so only root may have written it."""
+    """Runtimes apply a spec as root, so only root may have written it."""
     if size > LARGEST_BYTES:
         raise unusable(path, f"it is larger than {LARGEST_BYTES} bytes")
     if status.st_uid not in {0, os.geteuid()} or status.st_mode & _OTHERS_MAY_WRITE:

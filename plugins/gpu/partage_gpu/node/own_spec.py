@@ -1,8 +1,8 @@
-"""Makes the document of our CDI kind: from NVIDIA's own, or from the installed driver. Pure.
+"""Creates the document of our CDI kind: from NVIDIA's own, or from the installed driver. Pure.
 
-NVIDIA's document names each card by its UUID, by an index and all of them as `all`. Ours takes what stands there under
-UUIDs, as it stands, with the edits that are common to all cards. So a container gets exactly what NVIDIA's tools
-foresee, by a kind that no default runtime, no other plugin and no image variable hands out.
+NVIDIA's document names each card by its UUID, by an index and all of them as `all`. Ours copies the entries under UUIDs
+unchanged, with the edits that are common to all cards. So a container gets exactly what NVIDIA's tools intend, by a
+kind that no default runtime, no other plugin and no image variable hands out.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ class _Document(Struct, frozen=True):
 
 
 class Published(Struct, frozen=True):
-    """The document of our kind, as its file's text, and the cards in it."""
+    """The text of our document, and the cards in it."""
 
     text: bytes
     cards: frozenset[str]
 
 
 def republished(document: Any) -> Published:  # noqa: ANN401  read from a file
-    """NVIDIA's document under our kind; a `ValueError` says why it can't be."""
+    """NVIDIA's document under our kind; a `ValueError` states why it can't be converted."""
     read = msgspec.convert(document, _Document)  # a ValidationError, which is a ValueError, names the path
     _require_one_card_each(read)
     devices = [device for device in document["devices"] if CARD_ID.fullmatch(device["name"])]
@@ -71,7 +71,7 @@ def republished(document: Any) -> Published:  # noqa: ANN401  read from a file
 
 
 def built(cards: Iterable[Card], driver: InstalledDriver) -> tuple[Published, Mapping[str, Refused]]:
-    """The document of what is installed, and why cards are not in it."""
+    """The document for the installed driver, and the reasons why cards are missing from it."""
     shared, refused, devices = shared_parts(driver, EVERYTHING), dict[str, Refused](), list[Any]()
     for card in cards:
         try:

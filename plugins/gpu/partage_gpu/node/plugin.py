@@ -1,6 +1,6 @@
-"""The hooks: settings at the start; in crishim an adjustment for each container with cards, in the advertiser cards.
+"""The hooks: in crishim, an adjustment for each container with cards; in the advertiser, discovery of cards.
 
-The two roles share nothing but the kind: crishim never loads what finds cards, and the advertiser attaches none.
+The two roles share nothing but the kind: crishim never loads discovery, and the advertiser attaches no cards.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class GpuNode:
     """Owns the kind `gpu` on a node."""
 
     _discovery: Discovery | None = None
-    """In the advertiser alone."""
+    """Only in the advertiser."""
 
     @hookimpl
     def partage_kind(self) -> object:
@@ -43,7 +43,7 @@ class GpuNode:
 
     @hookimpl
     def partage_started(self, context: NodeContext) -> None:
-        """Reads the settings; a wrong one keeps the plugin, and with it every container with cards, from starting."""
+        """Reads the settings; an invalid one disables the plugin, so that every container with cards is refused."""
         if context.role == "advertiser":
             self._discovery = _discovery(context)
             return
@@ -55,7 +55,7 @@ class GpuNode:
 
     @hookimpl
     def partage_stopping(self) -> None:
-        """Lets go of the driver."""
+        """Releases the driver."""
         if self._discovery is not None:
             self._discovery.close()
 
@@ -69,7 +69,7 @@ class GpuNode:
 
     @hookimpl
     def partage_adjust(self, container: Container, granted: Granted) -> Adjustment | None:
-        """Attaches the granted cards, and refuses a container that would get others beside them."""
+        """Attaches the granted cards, and refuses a container that would get others as well."""
         cards, part = granted_cards(granted), granted.part(GPU)
         if not cards or part is None:
             return None
@@ -88,7 +88,7 @@ class GpuNode:
 
 
 def _discovery(context: NodeContext) -> Discovery:
-    """Imported here: crishim's plugin host pays for none of it."""
+    """Imported here, so that crishim's plugin host does not load it."""
     from partage_gpu.discovery.discovery import Discovery  # noqa: PLC0415
     from partage_gpu.discovery.settings import discovery_settings  # noqa: PLC0415
 

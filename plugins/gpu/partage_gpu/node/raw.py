@@ -1,8 +1,8 @@
-"""Devices and mounts that make cards usable without any help of the runtime. Pure.
+"""Devices and mounts that make cards usable without support by the runtime. Pure.
 
-A card is its device node; all cards share the driver's control nodes, and programs need the driver's libraries. No one
-runs ldconfig in the container here, so each library is mounted under the names that programs load, into both folders
-that C libraries search by default: Debian's and Red Hat's.
+A card is its device node; all cards share the driver's control nodes, and programs need the driver's libraries. Nothing
+runs ldconfig in the container in this case, so each library is mounted under the names that programs load, into both
+folders that C libraries search by default: Debian's and Red Hat's.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ UNIFIED_MEMORY: Final = "nvidia-uvm"
 CONTROLS: Final = (CONTROL, UNIFIED_MEMORY, "nvidia-uvm-tools")
 PROGRAMS: Final = ("nvidia-smi",)
 PERSISTENCE: Final = "run/nvidia-persistenced/socket"
-"""Of the daemon that keeps the driver awake; programs may ask it, so NVIDIA's tools give it to containers, too."""
+"""Socket of the persistence daemon; programs may query it, so NVIDIA's tools mount it into containers, too."""
 
 _COMPUTE: Final = {
     "libcuda": ("libcuda.so.1", "libcuda.so"),
@@ -43,37 +43,37 @@ _LIBRARIES: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
     "utility": _UTILITY,
     "video": _VIDEO,
 }
-"""By capability: each library with the names that programs load beside its full one."""
+"""By capability: each library with the names that programs load besides its full one."""
 _REQUIRED: Final = {"compute": "libcuda", "utility": "libnvidia-ml"}
 LIBRARIES: Final = tuple(library for libraries in _LIBRARIES.values() for library in libraries)
 EVERYTHING: Final = frozenset(_LIBRARIES)
 
 
 class InstalledDriver(Struct, frozen=True, kw_only=True):
-    """What was found of the driver on the node; the values are paths there."""
+    """The driver's files that were found on the node; the values are paths there."""
 
     version: str
     root: str
     triplet: str
     """The machine's name in Debian's library folders, such as `x86_64-linux-gnu`."""
     cards: Mapping[str, str]
-    """Device nodes by card id; a card that is not in here has none, or it is not known which."""
+    """Device nodes by card id; cards without one, or with an uncertain one, are left out."""
     controls: Mapping[str, str]
     libraries: Mapping[str, str]
     programs: Mapping[str, str]
     persistence: str | None = None
-    """The socket; None where its daemon does not run."""
+    """The socket; None if its daemon does not run."""
 
 
 class RawParts(Struct, frozen=True, kw_only=True):
-    """What goes into a container."""
+    """The devices and mounts to add to a container."""
 
     devices: tuple[Device, ...]
     mounts: tuple[Mount, ...]
 
 
 def capabilities_of(named: str | None, settings: Iterable[str]) -> frozenset[str]:
-    """What the container names, else what is set, else the default."""
+    """The capabilities that the container names, else the configured ones, else the default."""
     names = {name.strip() for name in (named or "").split(",")} - {""} or set(settings) or set(DEFAULT_CAPABILITIES)
     if "all" in names:
         return EVERYTHING
@@ -101,7 +101,7 @@ def card_device(card: Card, driver: InstalledDriver) -> Device:
 
 
 def shared_parts(driver: InstalledDriver, capabilities: frozenset[str]) -> RawParts:
-    """What every container with a card needs, whatever the card."""
+    """The parts that every container with a card needs."""
     _require_whole(driver, capabilities)
     devices = [Device(container_path=f"/dev/{name}", host_path=path) for name, path in driver.controls.items()]
     mounts = [mount for capability in sorted(capabilities) for mount in _libraries(driver, _LIBRARIES[capability])]
@@ -113,7 +113,7 @@ def shared_parts(driver: InstalledDriver, capabilities: frozenset[str]) -> RawPa
 
 
 def raw_parts(cards: Iterable[Card], driver: InstalledDriver, capabilities: frozenset[str]) -> RawParts:
-    """All that one container with these cards needs."""
+    """All parts that one container with these cards needs."""
     shared = shared_parts(driver, capabilities)
     own = tuple(card_device(card, driver) for card in cards)
     return RawParts(devices=own + shared.devices, mounts=shared.mounts)
@@ -130,7 +130,7 @@ def _libraries(driver: InstalledDriver, names: Mapping[str, tuple[str, ...]]) ->
 
 
 def _require_whole(driver: InstalledDriver, capabilities: frozenset[str]) -> None:
-    """Refuses what would start and then fail in the container without a word of why."""
+    """Refuses an incomplete driver, with which the container would start and then fail without a reason."""
     for name in (CONTROL, *([UNIFIED_MEMORY] if "compute" in capabilities else [])):
         if name not in driver.controls:
             raise Refused(f"partage: /dev/{name} is missing on this node; is the NVIDIA driver loaded there?")

@@ -1,7 +1,7 @@
-"""What can be set of the GPU node plugin alone: two environment variables of crishim, read once at its start.
+"""Settings of the GPU node plugin alone: two environment variables of crishim, read once at its start.
 
-A plugin is made without arguments and shares its daemon's environment, so its settings are variables and no table of
-the daemon's file.
+A plugin has no constructor arguments and shares its daemon's environment, so its settings are variables instead of a
+table in the daemon's file.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ _WAYS: Final[Mapping[str, Way | None]] = {
 ATTACH: Final = "PARTAGE_GPU_ATTACH"
 CAPABILITIES: Final = "PARTAGE_GPU_CAPABILITIES"
 DRIVER_ROOT: Final = "PARTAGE_DRIVER_ROOT"
-"""A setting of all daemons, which tell it to their plugins; named here for people."""
+"""A setting of all daemons, which pass it to their plugins; named here for messages."""
 
 KNOWN_CAPABILITIES: Final = ("all", "compat32", "compute", "display", "graphics", "ngx", "utility", "video")
-"""NVIDIA's runtime refuses to start a container that names another one."""
+"""NVIDIA's runtime refuses to start a container that names any other."""
 DEFAULT_CAPABILITIES: Final = ("compute", "utility")
-"""What NVIDIA's runtime takes where neither pod nor image says anything, and we where we attach by hand."""
+"""Default of NVIDIA's runtime if neither pod nor image names any; also ours for the way `raw`."""
 
 
 @dataclass(frozen=True)
 class GpuSettings:
     attach: Way | None = None
-    """None: chosen for each container by its runtime handler."""
+    """None: chosen for each container (`way_for`)."""
     capabilities: tuple[str, ...] = ()
-    """For containers that name none; empty leaves it to the image, and then to the default."""
+    """For containers that name none; if empty, the image decides, then the default."""
 
 
 def settings_from(environment: Mapping[str, str]) -> GpuSettings:
-    """The settings, or one `ValueError` with all that is wrong in them."""
+    """Reads the settings; raises one `ValueError` with all mistakes."""
     attach, listed = environment.get(ATTACH, "auto"), environment.get(CAPABILITIES, "").split(",")
     capabilities = tuple(dict.fromkeys(part.strip() for part in listed if part.strip()))
     mistakes = [] if attach in _WAYS else [f"{ATTACH} is {attach!r:.80}; allowed: one of {', '.join(_WAYS)}"]

@@ -1,9 +1,9 @@
-"""Keeps the spec file of our CDI kind on the node: looked at before each container that needs it.
+"""Maintains the spec file of our CDI kind on the node: it is checked before each container that needs it.
 
-Runtimes read spec files again for each container, so the file needs to be right at that moment and at no other: no
-watcher, no timer. It follows NVIDIA's spec when a driver update rewrites that one, and comes back when
-someone clears the folder. A runtime reads the old text or the new, even if others write: it opens no file whose name
-does not end in .json or .yaml. Where the file can't be written the old one stays and the container is refused.
+Runtimes read spec files again for each container, so the file needs to be right only at that moment: no watcher, no
+timer. It follows NVIDIA's spec when a driver update rewrites that one, and is restored when someone clears the folder.
+A runtime reads either the old or the new text, even during a write: it opens no file whose name does not end in .json
+or .yaml. If the file can't be written, the old one stays and the container is refused.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ class OwnKind:
         self._standing: tuple[Facts, bytes] | None = None
 
     def ensure(self, cards: tuple[Card, ...], part: GpuPart) -> None:
-        """Afterwards a runtime finds these cards under our kind; refused with the reason if it can't."""
+        """Ensures that a runtime finds these cards under our kind; refused with the reason if that fails."""
         found = self._nvidias.current()
         published = self._from_driver(cards, part) if found is None else self._from_nvidia(cards, found)
         if not self._stands(published.text):
             _write(self._file, published.text)
 
     def _stands(self, text: bytes) -> bool:
-        """Whether this is what stands in our file; it is read only when it may have changed."""
+        """Whether our file has this content; it is read only when it may have changed."""
         facts = facts_of(str(self._file), follows=False)
         if self._standing == (facts, text):
             return True
@@ -57,7 +57,7 @@ class OwnKind:
         return stands
 
     def _from_nvidia(self, cards: tuple[Card, ...], found: Found) -> Published:
-        """Read again only when it has changed: a spec of eight cards in YAML takes milliseconds."""
+        """Parsed again only when it has changed: a spec of eight cards in YAML takes milliseconds."""
         if self._last is None or self._last[0] != found:
             try:
                 self._last = found, republished(decoded(found))
@@ -81,7 +81,7 @@ class OwnKind:
 
 
 def _read(file: Path) -> bytes | None:
-    """What stands there; None also for what is no file of ours, which a new one then replaces."""
+    """The file's content; None also if it is no regular file, which a new one then replaces."""
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
     except OSError:

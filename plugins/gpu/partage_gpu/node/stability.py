@@ -1,8 +1,8 @@
-"""Whether files are as they were, from what `stat` says of them.
+"""Detects whether files have changed, from their `stat` results.
 
-A container waits while this looks: so what was read once is read again only where something about it changed. What
-changed within the last moments is not settled, since a change that comes right after would not show; nor is what seems
-to come from the future, after somebody set the clock back.
+A container waits for this: so a file is read again only if something about it changed. A change within the last moments
+is not settled, since a change right after it would not show; neither is one whose time is in the future, after the
+clock was set back.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Final
 
 _SETTLED_NS: Final = 1_000_000_000
 Facts = tuple[int, int, int] | None
-"""What differs when a file or folder changed in any way; None where there is none."""
+"""The values that differ if a file or folder changed in any way; None if there is none."""
 
 
 def facts_of(path: str, *, follows: bool = True) -> Facts:
-    """What stands at this path now; of a link what it leads to, unless it is not to be followed."""
+    """The facts of the file at this path; of a link's target, unless links are not followed."""
     try:
         status = os.stat(path, follow_symlinks=follows)  # noqa: PTH116  as plain strings these looks cost half
     except OSError:
@@ -27,6 +27,6 @@ def facts_of(path: str, *, follows: bool = True) -> Facts:
 
 
 def are_settled(facts: Iterable[Facts]) -> bool:
-    """Whether any later change will show; to be asked of facts that were taken just now."""
+    """Whether any later change will show; the facts must have been taken just now."""
     before_ns = time.time_ns() - _SETTLED_NS
     return all(each is None or each[2] < before_ns for each in facts)

@@ -1,7 +1,8 @@
-"""NVML behind a child process: the child alone loads the driver's library, the parent asks it and may end it.
+"""NVML behind a child process: only the child loads the driver's library; the parent queries it and may kill it.
 
-In the parent: `driver` asks, `process` is one child, `conversation` what is open with it, `backoff` says when it is
-started again. In the child: `parent` is its life and its bond, `session` serves it; `look`, `signs` and `events` ask
-`calls`, the border to NVML. Both speak `wire` about `facts`. `libraries` opens the driver, `pause` tells whether an
-operator wants it left alone. The audit's child of isolation is another of the same life, with words of its own.
+In the parent: `driver` sends queries, `process` is one child, `conversation` tracks open queries, `backoff` times
+restarts. In the child: `parent` is its main loop and link to the parent, `session` serves queries; `look`, `signs` and
+`events` use `calls`, the interface to NVML. Both exchange `facts` in the protocol of `wire`. `libraries` opens the
+driver, `pause` reports whether an operator wants it left alone. The audit's child in isolation has the same lifecycle
+and a protocol of its own.
 """

@@ -1,8 +1,8 @@
-"""Decides when the child process is started again. Pure: told the time, it has no clock.
+"""Decides when the child process is restarted. Pure: the time is passed in.
 
-The first failure after a good while costs nothing, so that a crash or a reloaded driver is made good at once. Further
-ones wait longer and longer, but never so long that a driver which is back stays unseen: each start costs a tenth of a
-second of processor time. A machine without the library most likely has no card: it is asked much more rarely.
+The first failure after a long run causes no pause, so that a crash or a reloaded driver is recovered from at once.
+Further failures increase the pause, up to a limit that keeps a returned driver from staying unnoticed: each start costs
+a tenth of a second of processor time. A machine without the library most likely has no card and is tried less often.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ _FIRST_S: Final = 1.0
 _MOST_S: Final = 5.0
 _NO_LIBRARY_MOST_S: Final = 30.0
 _GOOD_WHILE_S: Final = 30.0
-"""A child that lived so long did not fail at its start."""
+"""A child that ran this long did not fail at its start."""
 
 
 class Backoff:
-    """When to start, and the failures that say so."""
+    """The restart time, computed from past failures."""
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
-        """What happened before does not count any more."""
+        """Forgets past failures."""
         self._failures = 0
         self._not_before = float("-inf")
 
     def failed(self, kind: TroubleKind, *, started: float, now: float) -> None:
-        """A child that was started then has ended, or was ended, now."""
+        """Records that a child with that start time has ended, or was killed, now."""
         if now - started >= _GOOD_WHILE_S:
             self._failures = 0
         self._failures += 1

@@ -1,7 +1,7 @@
-"""The border to NVML: everything that is asked of it, as plain values. In the child process alone.
+"""The interface to NVML: every query, with plain values as results. Used only in the child process.
 
-Every call passes one gate, which turns NVML's errors into `NvmlError` and notes that calls return. What an error means
-is not said here.
+Every call passes through one gate, which converts NVML's errors to `NvmlError` and reports that the call has returned.
+Errors are interpreted elsewhere.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from partage_gpu.nvml.libraries import NoDriver, kind_of
 
 pynvml: Any = importlib.import_module("pynvml")  # it has no types
 Handle = NewType("Handle", object)
-"""A card or an instance, for the life of this process."""
+"""A card or an instance, valid for the life of this process."""
 EventSet = NewType("EventSet", object)
 
 NOT_SUPPORTED: Final = 3
 NOT_FOUND: Final = 6
 TIMEOUT: Final = 10
 LOST: Final = frozenset((15, 16))
-"""GPU_IS_LOST and RESET_REQUIRED: whatever was asked, the card cannot be used."""
+"""GPU_IS_LOST and RESET_REQUIRED: for any query, the card can't be used."""
 _T = TypeVar("_T")
 _FIELD: Final = struct.Struct("=24xIIQ")
-"""Of a field's 40 bytes its type, NVML's result for it, and its value. pynvml's attributes are ten times as slow."""
+"""The type, NVML's result and the value in a field's 40 bytes. pynvml's attributes are ten times as slow."""
 _MASKS: Final = (0, 0xFFFFFFFF, (1 << 64) - 1, (1 << 64) - 1, (1 << 64) - 1, 0xFFFFFFFF, 0xFFFF)
-"""What of a value is its number, by its type; the first are floating, and none that we ask for."""
+"""Masks for a value's bits, by its type; the first type is floating point, which none of our fields has."""
 
 
 class NvmlError(Exception):
-    """NVML answered with an error."""
+    """NVML returned an error."""
 
     def __init__(self, number: int, words: str) -> None:
         super().__init__(f"{words} ({number})")
@@ -41,7 +41,7 @@ class NvmlError(Exception):
 
 
 class Memory(NamedTuple):
-    """Of a card or an instance, in bytes."""
+    """Memory of a card or an instance, in bytes."""
 
     total: int
     reserved: int
@@ -49,19 +49,19 @@ class Memory(NamedTuple):
 
 
 class LinkEnd(NamedTuple):
-    """Where a link ends: at the card with that address, or at a switch."""
+    """The end of a link: the address of a card, or None for a switch."""
 
     pci: str | None
 
 
 class Gate:
-    """What every call passes; `returned` is called after each, whatever it answered."""
+    """Makes all calls; `returned` is called after each, regardless of its result."""
 
     def __init__(self) -> None:
         self.returned: Callable[[], None] = lambda: None  # until a session begins
 
     def __call__(self, function: Callable[..., _T], *arguments: object) -> _T:
-        """The answer of one call, or `NvmlError`."""
+        """The result of one call; raises `NvmlError`."""
         try:
             return function(*arguments)
         except pynvml.NVMLError as error:
@@ -76,7 +76,7 @@ gate: Final = Gate()
 
 
 def optional(read: Callable[[Handle], _T], handle: Handle) -> _T | None:
-    """What not every card or driver has; a lost card is one all the same."""
+    """The result, or None if the card or driver does not support the query; a lost card still raises."""
     try:
         return read(handle)
     except NvmlError as refused:
@@ -86,7 +86,7 @@ def optional(read: Callable[[Handle], _T], handle: Handle) -> _T | None:
 
 
 def of_node(read: Callable[[], _T]) -> _T:
-    """What every driver answers; one that does not is none."""
+    """The result of a query that every driver supports; an error means that the driver is gone."""
     try:
         return read()
     except NvmlError as refused:
@@ -97,7 +97,7 @@ def of_node(read: Callable[[], _T]) -> _T:
 
 
 def attach() -> None:
-    """Once, after the library was loaded and initialised."""
+    """Attaches to the library; called once, after it was loaded and initialised."""
     gate(pynvml.nvmlInit)
 
 
@@ -106,13 +106,13 @@ def driver_version() -> str:
 
 
 def cuda_version() -> str:
-    """The greatest that the driver knows, as `13.0`."""
+    """The highest version that the driver supports, as `13.0`."""
     number = int(gate(pynvml.nvmlSystemGetCudaDriverVersion_v2))
     return f"{number // 1000}.{number % 1000 // 10}"
 
 
 def count() -> int:
-    """How many cards NVML found when it was initialised."""
+    """The number of cards that NVML found when it was initialised."""
     return int(gate(pynvml.nvmlDeviceGetCount))
 
 
@@ -129,7 +129,7 @@ def uuid(handle: Handle) -> str:
 
 
 def name(handle: Handle) -> str:
-    """The model's; of an instance with its profile behind it."""
+    """The model's name; for an instance, followed by its profile."""
     return str(gate(pynvml.nvmlDeviceGetName, handle))
 
 
@@ -138,7 +138,7 @@ def minor(handle: Handle) -> int:
 
 
 def memory(handle: Handle) -> Memory:
-    """Total, kept by the driver, and used by others; drivers before 510 count the second among the third."""
+    """Total, reserved by the driver, and used; drivers before 510 include the reserved memory in the used."""
     try:
         found = gate(pynvml.nvmlDeviceGetMemoryInfo, handle, pynvml.nvmlMemory_v2)
         return Memory(found.total, found.reserved, found.used)
@@ -150,7 +150,7 @@ def memory(handle: Handle) -> Memory:
 
 
 def tells_use(handle: Handle) -> bool | None:
-    """Whether it says how much memory a process holds; None: no process is there of whom it could."""
+    """Whether it reports the memory of each process; None if no process runs on it."""
     try:
         listed = gate(pynvml.nvmlDeviceGetComputeRunningProcesses, handle)
     except NvmlError as refused:
@@ -171,25 +171,25 @@ def pci(handle: Handle) -> str:
 
 
 def numa_node(handle: Handle) -> int | None:
-    """The nearest node of the machine's memory."""
+    """The nearest NUMA node."""
     words = gate(pynvml.nvmlDeviceGetMemoryAffinity, handle, 16, pynvml.NVML_AFFINITY_SCOPE_NODE)
     nodes = sum(int(word) << 64 * place for place, word in enumerate(words))
     return (nodes & -nodes).bit_length() - 1 if nodes else None
 
 
 def pcie_generation(handle: Handle) -> int:
-    """The best that card and slot can do together, whatever the link saves at rest."""
+    """The highest that card and slot support together, regardless of power saving at rest."""
     return int(gate(pynvml.nvmlDeviceGetMaxPcieLinkGeneration, handle))
 
 
 def are_behind_one_switch(one: Handle, other: Handle) -> bool:
-    """Whether all between two cards are PCIe switches: no processor's own bridge."""
+    """Whether there are only PCIe switches between two cards, and no host bridge of a processor."""
     level = int(gate(pynvml.nvmlDeviceGetTopologyCommonAncestor, one, other))
     return level <= int(pynvml.NVML_TOPOLOGY_MULTIPLE)
 
 
 def fields(handle: Handle, numbers: Sequence[int]) -> list[int | None]:
-    """Values by number, all in one call; None where the card has no such thing."""
+    """Values by number, in one call; None where the card does not support a field."""
     packed = bytes(gate(pynvml.nvmlDeviceGetFieldValues, handle, numbers))
     found = list(_FIELD.iter_unpack(packed))
     lost = next((result for _, result, _ in found if result in LOST), None)
@@ -199,7 +199,7 @@ def fields(handle: Handle, numbers: Sequence[int]) -> list[int | None]:
 
 
 def utilisation(handle: Handle) -> float:
-    """Part of the last moments in which a kernel ran."""
+    """The fraction of the last sample period in which a kernel ran."""
     return float(gate(pynvml.nvmlDeviceGetUtilizationRates, handle).gpu) / 100
 
 
@@ -215,12 +215,12 @@ def power(handle: Handle) -> float:
 
 
 def is_mig(handle: Handle) -> bool:
-    """Whether it is cut, or could be cut, into instances now."""
+    """Whether it is in MIG mode now."""
     return bool(gate(pynvml.nvmlDeviceGetMigMode, handle)[0])
 
 
 def instances(handle: Handle) -> list[Handle]:
-    """Those there are; their places may have gaps."""
+    """The existing instances; their indices may have gaps."""
     found: list[Handle] = []
     for place in range(int(gate(pynvml.nvmlDeviceGetMaxMigDeviceCount, handle))):
         try:
@@ -232,7 +232,7 @@ def instances(handle: Handle) -> list[Handle]:
 
 
 def slices(instance: Handle) -> tuple[int, int, int]:
-    """Of the card's processors those for compute and those in all, and its memory in MiB."""
+    """Of the card's processors the slices for compute and all slices, and its memory in MiB."""
     found = gate(pynvml.nvmlDeviceGetAttributes_v2, instance)
     return found.computeInstanceSliceCount, found.gpuInstanceSliceCount, found.memorySizeMB
 
@@ -241,7 +241,7 @@ def slices(instance: Handle) -> tuple[int, int, int]:
 
 
 def link_ends(handle: Handle) -> list[LinkEnd]:
-    """Of the links that work; those to a processor are none between cards."""
+    """The ends of active links, without those to a processor."""
     ends = (optional(partial(_link_end, link), handle) for link in range(_links(handle)))
     return [end for end in ends if end is not None]
 
@@ -266,17 +266,17 @@ def _link_end(link: int, handle: Handle) -> LinkEnd | None:
 
 
 def event_set() -> EventSet:
-    """One that waits for nothing yet."""
+    """Creates a set that is registered for no events yet."""
     return EventSet(gate(pynvml.nvmlEventSetCreate))
 
 
 def free(events: EventSet) -> None:
-    """It is one no more."""
+    """Frees the set."""
     gate(pynvml.nvmlEventSetFree, events)
 
 
 def register_xids(handle: Handle, events: EventSet) -> bool:
-    """From now on the set waits for errors that the driver reports of this card; False if it has no such events."""
+    """Registers the set for the driver's errors of this card; False if the card has no such events."""
     wanted = gate(pynvml.nvmlDeviceGetSupportedEventTypes, handle) & pynvml.nvmlEventTypeXidCriticalError
     if wanted:
         gate(pynvml.nvmlDeviceRegisterEvents, handle, wanted, events)
@@ -295,7 +295,7 @@ def wait(events: EventSet, timeout_ms: int) -> tuple[int, int] | None:
 
 
 def address(handle: Any) -> int:  # noqa: ANN401  pynvml's, as the one below
-    """What tells whether two handles are of the same card."""
+    """A value that is equal for two handles of the same card."""
     return ctypes.cast(handle, ctypes.c_void_p).value or 0
 
 

@@ -1,4 +1,4 @@
-"""The child process that looks at cards: opens the driver once, has a session with it, says why it ends."""
+"""The child process that monitors cards: opens the driver once, runs a session, and reports why it ends."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A conversation with one child: questions with a deadline, and answers that may come after it.
+"""The exchange with one child: queries with a deadline, whose answers may come later.
 
-Of each kind at most one question is open. A caller that gives up leaves it open: when its answer comes after all, it is
-kept for the next caller, if that is soon.
+At most one query of each kind is open. If a caller gives up, the query stays open: a late answer is kept for the next
+caller, if it calls soon.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _ANSWERS: Final[dict[type, type[wire.Answer]]] = {
 
 
 class Process(Protocol):
-    """The child as it is needed here; see `ChildProcess`."""
+    """The part of `ChildProcess` that is used here."""
 
     started: float
 
     def send(self, question: wire.Question) -> None: ...
 
     def kill(self) -> None:
-        """Ends it, and waits for nothing."""
+        """Kills it without waiting."""
         ...
 
 
@@ -38,12 +38,12 @@ class Begin(Protocol[P_co]):
     """Starts a child, or raises OSError or RuntimeError."""
 
     def __call__(self, *, hears: Callable[[wire.Told], None], ends: Callable[[str], None]) -> P_co:
-        """Both are called in the child's thread."""
+        """Both callbacks run in the child's thread."""
         ...
 
 
 class Conversation(Generic[P_co]):
-    """With one child, from its start to its end."""
+    """The exchange with one child, from its start to its end."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Conversation(Generic[P_co]):
         wake: Callable[[], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Raises what `begin` does. Both are called in the child's thread."""
+        """Raises what `begin` raises. Both callbacks run in the child's thread."""
         self._reported, self._wake, self._clock = reported, wake, clock
         self._changed = threading.Condition()
         self._open: dict[type, float] = {}
@@ -61,14 +61,14 @@ class Conversation(Generic[P_co]):
         self._waiting: list[type] = []
         self._heard = self._clock()
         self.is_ready = False
-        """It has found its cards."""
+        """Whether it has found its cards."""
         self.is_over = False
         self._last_words: Trouble | None = None
         self._how_it_ended = "was ended"
         self.process = begin(hears=self._hear, ends=self._end)
 
     def ask(self, question: wire.Question, until: float) -> wire.Answer | None:
-        """The answer, or None where there is none by then, or will never be."""
+        """The answer, or None if there is none by then or can be none."""
         kind = _ANSWERS[type(question)]
         with self._changed:
             self._answers = {kind: one for kind, one in self._answers.items() if one[1] > self._clock() - _FRESH_S}
@@ -83,21 +83,21 @@ class Conversation(Generic[P_co]):
 
     @property
     def trouble(self) -> Trouble:
-        """Why it is over: as it said itself, or how it ended."""
+        """Why it ended: its own last message, or else how the process ended."""
         sentence = f"the process that asks the NVIDIA driver {self._how_it_ended}"
         return self._last_words or Trouble(kind="failed", sentence=sentence)
 
     def waited_s(self, now: float) -> float:
-        """How long the oldest open question is open."""
+        """How long the oldest open query has been open."""
         with self._changed:
             return now - min(self._open.values(), default=now)
 
     def silent_s(self, now: float) -> float:
-        """How long it has said nothing, and should have."""
+        """How long it has sent nothing while a query was open."""
         return min(now - self._heard, self.waited_s(now))
 
     def kill(self) -> None:
-        """Ends the child, and with it every wait."""
+        """Kills the child and ends every wait."""
         with self._changed:
             self.is_over = True
             self._changed.notify_all()
@@ -116,7 +116,7 @@ class Conversation(Generic[P_co]):
                 self._answered(told)
             case wire.Changed():
                 with self._changed:
-                    self._answers.clear()  # of before
+                    self._answers.clear()  # they are outdated
                 self._wake()
             case wire.Reported():
                 self._reported(told.xid)

@@ -1,11 +1,11 @@
-"""The parent's side of the child process that alone loads NVML: asks it, and ends it when it does not answer.
+"""The parent's side of the child process that loads NVML: queries it, and kills it when it does not answer.
 
-A child and not a thread: a thread that hangs in the driver cannot be ended, a library stays loaded at its old version
-after the driver was upgraded, and an open device node keeps the driver's module from being unloaded. Used from any
-threads. What a look means, and who is told, is decided elsewhere.
+A child process rather than a thread: a thread that hangs in the driver can't be ended, a library stays loaded at its
+old version after a driver upgrade, and an open device node keeps the driver's module from being unloaded. May be used
+from any thread. Results are interpreted elsewhere.
 
-A child that is silent for a whole deadline is killed. One whose calls return, only slowly, goes on: its answer comes
-later, and wakes. A child that cannot even be killed is left behind; when two are, no other is started.
+A child that is silent for a whole deadline is killed. One whose calls return slowly continues: its answer comes later,
+and calls `wake`. A child that can't be killed is abandoned; with two of these, no other is started.
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ from partage_gpu.nvml.facts import CardFacts, Look, NodeFacts, Sample, SilentCar
 from partage_gpu.nvml.process import ChildProcess
 
 _START_S: Final = 30.0
-"""Patience with a child that has not found its cards yet: an idle card wakes up for seconds."""
+"""Timeout for a child that has not found its cards yet: waking an idle card takes seconds."""
 _SOON_S: Final = 8.0
-"""After that, the trouble which ended the child before stands for one that has not found its cards yet."""
+"""After this time, a child that has not found its cards yet is reported with the trouble that ended the previous
+one."""
 _SLOW_S: Final = 30.0
-"""Patience with one whose calls return."""
+"""Timeout for a child whose calls return."""
 _ANEW_S: Final = 60.0
-"""How often a node with a silent card is looked at by a fresh child: NVML finds a card that was reset only then."""
+"""How often the child is replaced on a node with a silent card: NVML finds a card that was reset only at its start."""
 _SILENT_PART: Final = 0.9
-"""Of the deadline: a child that was asked a moment after its look began was not silent for all of it."""
+"""Fraction of the deadline: a child that was queried just after its look began was not silent for all of it."""
 _MOST_LEFT: Final = 1
-"""Killed ones that do not die."""
+"""Killed children that have not died."""
 _MOST_XIDS: Final = 1000
 _LET_GO: Final = Trouble(kind="failed", sentence="the driver was let go while it was asked")
 _STARTS: Final = Trouble(kind="starts", sentence="the NVIDIA driver has not found its cards yet")
@@ -46,14 +47,14 @@ Child = ChildProcess[wire.Question, wire.Told]
 
 
 class Driver:
-    """NVML, as far away as another process."""
+    """NVML in a child process."""
 
     def __init__(self, driver_root: Path, *, wake: Callable[[], None], look_deadline_s: float = 2.0) -> None:
-        """`wake` is called in a thread of ours when a look would show something new; it must not look itself."""
+        """`wake` is called in one of our threads when a look would show a change; it must not call `look` itself."""
         self._driver_root = driver_root
         self._wake, self._deadline_s = wake, look_deadline_s
-        self._turn = threading.Lock()  # who looks
-        self._lock = threading.Lock()  # guards what follows; while held no one waits for a child, but for its end
+        self._turn = threading.Lock()  # held during a look
+        self._lock = threading.Lock()  # guards the following; its holder never waits for a child, except for its end
         self._child: Conversation[Child] | None = None
         self._left: list[Child] = []
         self._starting = Backoff()
@@ -63,17 +64,17 @@ class Driver:
         self._known: NodeFacts | None = None
         self._is_one_silent = False
         self._xids: list[Xid] = []
-        self._noting = threading.Lock()  # guards those; the child's thread takes it, so no one waits for that with it
+        self._noting = threading.Lock()  # guards `_xids`; never held while waiting for the child's thread
         self._measuring = threading.Lock()
 
     @property
     def pid(self) -> int | None:
-        """The child's, while there is one."""
+        """The child's pid, while there is one."""
         child = self._child
         return child.process.pid if child else None
 
     def look(self) -> Look:
-        """What there is now, within the deadline; starts the child if need be."""
+        """The current facts, within the deadline; starts the child if need be."""
         until = time.monotonic() + self._deadline_s
         if not self._turn.acquire(timeout=self._deadline_s):
             return _BUSY
@@ -83,22 +84,22 @@ class Driver:
             self._turn.release()
 
     def xids(self) -> tuple[Xid, ...]:
-        """What the driver reported since this was asked last."""
+        """The driver's errors since the last call."""
         with self._noting:
             told, self._xids = tuple(self._xids), []
         return told
 
     def samples(self) -> tuple[Sample, ...]:
-        """How the cards fare now; none where the driver does not say so in time. Starts no child."""
+        """The cards' current measurements; empty if the driver does not answer in time. Starts no child."""
         with self._measuring:
             child = self._child
             answer = child.ask(wire.AskSamples(), time.monotonic() + self._deadline_s) if child else None
         return answer.samples if isinstance(answer, wire.Sampled) else ()
 
     def let_go(self) -> None:
-        """Ends the child: no library is mapped and no device node open any more.
+        """Kills the child, so that no library is mapped and no device node is open.
 
-        A look that is under way fails. A later one starts another child.
+        A look in progress fails. A later one starts another child.
         """
         with self._lock:
             self._times_let_go += 1
@@ -125,7 +126,7 @@ class Driver:
                 return self._unanswered(child)
 
     def _running(self, times_let_go: int, until: float) -> Conversation[Child] | Trouble:
-        """The child, started if need be and if it is time for that."""
+        """The child; started if there is none and a restart is due."""
         if not self._lock.acquire(timeout=max(0.0, until - time.monotonic())):
             return _BUSY
         try:
@@ -152,7 +153,7 @@ class Driver:
             return self._trouble
         try:
             self._child = Conversation(self._begin, reported=self._reported, wake=self._woken)
-        except (OSError, RuntimeError) as error:  # no process, no descriptor or no thread to be had
+        except (OSError, RuntimeError) as error:  # out of processes, descriptors or threads
             sentence = f"cannot start the process that asks the NVIDIA driver: {error}"
             self._trouble = Trouble(kind="failed", sentence=sentence)
             self._starting.failed("failed", started=now, now=now)
@@ -160,7 +161,7 @@ class Driver:
         return self._child
 
     def _unanswered(self, child: Conversation[Child]) -> Trouble:
-        """The child lives and has not answered."""
+        """Handles a missing answer of a live child."""
         now = time.monotonic()
         age_s, waited_s, silent_s = now - child.process.started, child.waited_s(now), child.silent_s(now)
         if not child.is_ready and age_s < _START_S:
@@ -212,11 +213,11 @@ class Driver:
         try:
             self._wake()
         except Exception:  # noqa: BLE001  a defect elsewhere must not end the thread that hears the child
-            _log.exception("the caller that a change of the cards woke failed")
+            _log.exception("wake callback failed after a change of the cards")
 
 
 def with_known(now: NodeFacts, before: NodeFacts | None) -> NodeFacts:
-    """The facts, with a card that was known before in place of each silent one, where there is one that fits."""
+    """The facts, with each silent card replaced by a matching card that was known before, if there is one."""
     if before is None or not now.silent:
         return now
     answering = {card.uuid for card in now.cards}

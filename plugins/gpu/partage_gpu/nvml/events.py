@@ -1,7 +1,7 @@
-"""Waits for the errors that the driver reports of its cards, in a thread of the child process.
+"""Waits for the driver's card errors, in a thread of the child process.
 
-A set of events that watches a card which fell off the bus answers nothing but that. So whenever waiting fails, and
-whenever the cards' signs changed, a new set is made of the cards that can be watched.
+An event set with a card that fell off the bus returns only that error. So whenever waiting fails, and whenever the
+cards' signs change, a new set is created with the cards that can be watched.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ _BETWEEN_FAILURES_S: Final = 1.0
 
 
 class Watch:
-    """For as long as this process lives."""
+    """Watches for the life of this process."""
 
     def __init__(self, tell: Callable[[Xid], None]) -> None:
         self._tell = tell
         self._anew = threading.Event()
 
     def start(self) -> None:
-        """Returns when what happens from now on will be told, on all cards that can be watched."""
+        """Starts the thread; returns once all later errors, on all cards that can be watched, will be reported."""
         begun = threading.Event()
         threading.Thread(target=self._run, args=(begun,), name="events", daemon=True).start()
         begun.wait()
 
     def watch_anew(self) -> None:
-        """Other cards can be watched than before."""
+        """Recreates the event set, since the cards that can be watched have changed."""
         self._anew.set()
 
     def _run(self, begun: threading.Event) -> None:
@@ -45,7 +45,7 @@ class Watch:
             except NvmlError:  # of a card or the driver: the signs show which
                 begun.set()
                 before, failed = failed, time.monotonic()
-                if failed - before < _BETWEEN_FAILURES_S:  # without the lost card it fails no more, as a rule
+                if failed - before < _BETWEEN_FAILURES_S:  # without the lost card it usually succeeds
                     self._anew.wait(_BETWEEN_FAILURES_S)
 
     def _watch(self, begun: threading.Event) -> None:
@@ -64,7 +64,7 @@ class Watch:
 
 
 def _registered(events: EventSet) -> dict[int, str]:
-    """The watched cards' UUIDs by the addresses of their handles."""
+    """Registers the cards; returns their UUIDs by the addresses of their handles."""
     uuids: dict[int, str] = {}
     for index in range(nvml.count()):
         try:
@@ -72,6 +72,6 @@ def _registered(events: EventSet) -> dict[int, str]:
             uuid = nvml.uuid(handle)
             if nvml.register_xids(handle, events):
                 uuids[nvml.address(handle)] = uuid
-        except NvmlError:  # a lost card, or a driver that has no events
+        except NvmlError:  # a lost card, or a driver without events
             continue
     return uuids

@@ -1,6 +1,6 @@
-"""What a look at the driver shows: raw facts, before anybody decides what they mean.
+"""The results of a look at the driver: raw facts, without interpretation.
 
-These cross from the child process, which alone loads NVML, to the plugin. A look that failed is a `Trouble`.
+They are sent from the child process, which alone loads NVML, to the plugin. A failed look is a `Trouble`.
 """
 
 from __future__ import annotations
@@ -10,16 +10,17 @@ from typing import Literal
 from msgspec import Struct
 
 TroubleKind = Literal["no-library", "no-driver", "mismatch", "starts", "slow", "hangs", "failed"]
-"""No libnvidia-ml; library but no kernel driver; the two of different versions; no answer yet, since it was opened just
-now; no answer yet, though calls return; no call returns; anything else."""
+"""`no-library`: no libnvidia-ml; `no-driver`: library but no kernel driver; `mismatch`: different versions of the two;
+`starts`: no answer yet, since it was just opened; `slow`: no answer yet, but calls return; `hangs`: no call returns;
+`failed`: anything else."""
 
 
 class InstanceFacts(Struct, frozen=True, kw_only=True):
-    """One MIG instance of a card: compute instances that are seen as one device."""
+    """One MIG instance of a card, including all its compute instances that appear as one device."""
 
     uuid: str
     profile: str
-    """As NVIDIA writes it: `1g.10gb`."""
+    """NVIDIA's notation: `1g.10gb`."""
     memory_bytes: int
     used_bytes: int | None = None
 
@@ -29,19 +30,19 @@ class CardFacts(Struct, frozen=True, kw_only=True):
 
     uuid: str
     index: int
-    """NVML's; another one after each reboot, perhaps."""
+    """NVML's index, which may differ after each reboot."""
     minor: int | None = None
     model: str
     memory_bytes: int
-    """All there is."""
+    """Total memory."""
     reserved_bytes: int = 0
-    """Of it, what the driver keeps for itself."""
+    """The part of it that the driver reserves."""
     has_own_memory: bool = True
-    """False: it shares the host's, and the figure above is the host's."""
+    """False: it uses the host's memory, and `memory_bytes` is the host's."""
     compute_capability: str
     pci: str
     figures: dict[str, int] = {}
-    """As NVML says them, of those in `vocabulary.gpu.FIGURES`; what the card does not say is left out."""
+    """NVML's values of the fields in `vocabulary.gpu.FIGURES`; unsupported ones are left out."""
     is_mig: bool = False
     instances: tuple[InstanceFacts, ...] = ()
     links: dict[str, int] = {}
@@ -49,17 +50,17 @@ class CardFacts(Struct, frozen=True, kw_only=True):
     ecc_uncorrected: int | None = None
     """Since the driver was loaded."""
     row_remap_failed: bool = False
-    """The card has no spare rows left: it must be replaced."""
+    """The card has no spare rows left and must be replaced."""
     needs_reset: bool = False
     """Rows wait to be remapped, or the driver asks for a reset."""
     tells_use: bool | None = True
-    """Whether NVML says how much of its memory a process holds; None: no process is on it."""
+    """Whether NVML reports the memory of each process; None: no process runs on it."""
     fault: str | None = None
-    """What NVML answered that means this card cannot be used: it fell off the bus, it wants a reset."""
+    """NVML's error, if the card can't be used: it fell off the bus or needs a reset."""
 
 
 class SilentCard(Struct, frozen=True, kw_only=True):
-    """A card that is there, does not answer, and did not before either: nothing else is known of it."""
+    """A card that does not answer, and did not before either: nothing else is known of it."""
 
     index: int
     uuid: str | None = None
@@ -75,7 +76,7 @@ class NodeFacts(Struct, frozen=True, kw_only=True, tag="facts"):
 
 
 class Trouble(Struct, frozen=True, kw_only=True, tag="trouble"):
-    """Why a look showed nothing."""
+    """Why a look failed."""
 
     kind: TroubleKind
     sentence: str
@@ -89,18 +90,18 @@ class Xid(Struct, frozen=True, kw_only=True):
     """An error that the driver reported since the last look."""
 
     uuid: str
-    """The card; of a MIG card, too."""
+    """The card's, also for an error of a MIG instance."""
     number: int
 
 
 class Sample(Struct, frozen=True, kw_only=True):
-    """How one card fares now; None: it does not say."""
+    """One card's current measurements; None: not supported."""
 
     uuid: str
     model: str
     used_bytes: int | None = None
     total_bytes: int | None = None
     utilisation: float | None = None
-    """Part of the last moments in which something ran, 0 to 1."""
+    """The fraction of the last sample period in which anything ran, 0 to 1."""
     temperature_celsius: float | None = None
     power_watts: float | None = None

@@ -1,4 +1,4 @@
-"""Opens the driver: loads libnvidia-ml from the driver's root, and starts it."""
+"""Opens the driver: loads libnvidia-ml from the driver's root, and initialises it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ADVICE: Final[dict[TroubleKind, str]] = {
 
 
 class NoDriver(Exception):
-    """There is no driver to ask, or it is not the same one any more."""
+    """There is no driver to query, or it was replaced."""
 
     def __init__(self, kind: TroubleKind, sentence: str) -> None:
         super().__init__(sentence)
@@ -24,7 +24,7 @@ class NoDriver(Exception):
 
 
 def open_driver(driver_root: str) -> ctypes.CDLL:
-    """The library, with NVML ready to be asked by anyone in this process; or raises `NoDriver`."""
+    """The library, initialised for all of this process; raises `NoDriver`."""
     path = library_below(driver_root)
     if path is None:
         raise NoDriver("no-library", f"there is no {LIBRARY} below {driver_root}; is NVIDIA's driver installed there?")
@@ -42,11 +42,11 @@ def open_driver(driver_root: str) -> ctypes.CDLL:
 
 
 def words_of(library: ctypes.CDLL, number: int) -> str:
-    """What NVML calls an error, and its number."""
+    """NVML's text for an error, with its number."""
     words: bytes | None = library.nvmlErrorString(number)
     return f"{(words or b'no words for it').decode(errors='replace')} ({number})"
 
 
 def kind_of(number: int) -> TroubleKind:
-    """What an error that is not of one card means."""
+    """The kind of trouble for an error that does not concern a single card."""
     return _KINDS.get(number, "failed")

@@ -1,8 +1,8 @@
-"""Looks at all cards: everything that there is to know. In the child process alone.
+"""A full look at all cards: all facts about them. Used only in the child process.
 
-A card that fails never hides the others: it becomes a silent one, with NVML's own words. Only an answer that concerns
-the node, such as how many cards there are, ends the look, and with it this process: a session of NVML that has lost its
-driver does not find it again.
+A card that fails never hides the others: it becomes a silent one, with NVML's error text. Only an error that concerns
+the node, such as the number of cards, ends the look, and with it this process: an NVML session that has lost its driver
+does not recover.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from partage_gpu.nvml.signs import Condition, condition_of
 
 
 class _Card(NamedTuple):
-    """What does not change while its signs do not, and where its links end."""
+    """The facts that are constant while a card's signs are, and the ends of its links."""
 
     facts: CardFacts
     handle: Handle
@@ -34,9 +34,9 @@ class FullLook:
         self._driver_root = driver_root
         self._known: dict[str, _Card] = {}
         self._switches: dict[str, int] = {}
-        """By card, of those that the last look showed."""
+        """By card, for those in the last look."""
         self.signs_changed = False
-        """Set when signs change, in any thread. What a card is takes some hundred calls, and is asked once."""
+        """Set when signs change, in any thread. A card's constant facts take some hundred calls and are cached."""
 
     def facts(self) -> NodeFacts:
         if self.signs_changed:
@@ -70,7 +70,7 @@ class FullLook:
 
 
 def _switches(cards: Mapping[str, Handle]) -> dict[str, int]:
-    """By card, the place of the first that lies behind the same switch; a card that does not say lies alone."""
+    """By card, the index of the first card behind the same switch; a card without that information is alone."""
     handles, found = list(cards.values()), dict[str, int]()
     for place, (uuid, handle) in enumerate(cards.items()):
         near = (first for first in sorted(set(found.values())) if _are_near(handles[first], handle))
@@ -81,7 +81,7 @@ def _switches(cards: Mapping[str, Handle]) -> dict[str, int]:
 def _are_near(one: Handle, other: Handle) -> bool:
     try:
         return nvml.are_behind_one_switch(one, other)
-    except NvmlError:  # a card that fails is silent in the next look, and all are asked again
+    except NvmlError:  # a failing card is silent in the next look, which queries all again
         return False
 
 
@@ -131,7 +131,7 @@ def _how_is(handle: Handle, index: int, card: CardFacts) -> CardFacts:
 
 
 def _instances(handle: Handle) -> tuple[InstanceFacts, ...]:
-    """Those that answer: one that is being destroyed does not."""
+    """The instances that answer: one that is being destroyed does not."""
     found = (optional(_instance, one) for one in optional(nvml.instances, handle) or ())
     return tuple(one for one in found if one is not None)
 
@@ -147,7 +147,7 @@ def _instance(handle: Handle) -> InstanceFacts:
 
 
 def samples() -> tuple[Sample, ...]:
-    """Of every card that answers, and of its MIG instances what NVML tells: their memory."""
+    """Measurements of every card that answers; of its MIG instances only the memory, which NVML reports."""
     return tuple(sample for index in range(nvml.count()) for sample in _of_card(index))
 
 
@@ -158,7 +158,7 @@ def _of_card(index: int) -> Iterator[Sample]:
         if optional(nvml.is_mig, card):
             found = (optional(_of_instance, one) for one in optional(nvml.instances, card) or ())
             yield from (one for one in found if one is not None)
-    except NvmlError:  # what a silent card means, the next look says
+    except NvmlError:  # the next look reports a silent card
         return
 
 
@@ -186,7 +186,7 @@ def _of_instance(instance: Handle) -> Sample:
 
 
 def numa_node_of(driver_root: str, pci: str) -> int | None:
-    """The nearest node of the machine's memory; none on machines with only one."""
+    """The nearest NUMA node; None on machines with only one."""
     path = os.path.join(driver_root, "sys/bus/pci/devices", pci, "numa_node")  # noqa: PTH118  pathlib is memory
     try:
         with open(path, encoding="ascii") as file:  # noqa: PTH123
@@ -197,7 +197,7 @@ def numa_node_of(driver_root: str, pci: str) -> int | None:
 
 
 def host_memory_bytes() -> int:
-    """All of the machine's memory."""
+    """The machine's total memory."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
@@ -206,7 +206,7 @@ _MIB_IN_GIB: Final = 1024
 
 
 def profile_of(name: str, slices: tuple[int, int, int] | None) -> str:
-    """As NVIDIA writes it: `1g.10gb`, `1c.3g.40gb`. NVML puts it behind the card's name; older drivers do not.
+    """The profile in NVIDIA's notation: `1g.10gb`, `1c.3g.40gb`. NVML appends it to the name; older drivers do not.
 
     `slices`: for compute, in all, and memory in MiB.
     """
@@ -228,7 +228,7 @@ class LinkedCard(NamedTuple):
 
 
 def links_between(cards: Mapping[str, LinkedCard]) -> dict[str, dict[str, int]]:
-    """For each card, by uuid, how many links lead to each other one."""
+    """For each card, by uuid, the number of links to each other one."""
     uuids = {card.pci: uuid for uuid, card in cards.items()}
     found: dict[str, dict[str, int]] = {}
     for uuid, card in cards.items():

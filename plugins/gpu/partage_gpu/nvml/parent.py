@@ -1,8 +1,8 @@
-"""The life of a child that asks NVML, and its bond with its parent: it speaks to it from any thread, and ends with it.
+"""The main loop of a child that queries NVML, and its link to the parent: it can send from any thread.
 
-NVML is called in the main thread, which may hang in it for ever; another one waits for the end of the parent, so that a
-child which hangs does not outlive it. When the driver is gone or another one the process ends: only a new one loads a
-new library and finds new cards.
+NVML is called in the main thread, which may hang in it indefinitely; another thread waits for the end of the parent, so
+that a hanging child does not outlive it. When the driver is gone or was replaced, the process exits: only a new one
+loads a new library and finds new cards.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from partage_gpu.nvml.wire import MAX_BYTES, Ended, Packets, Q, T
 
 
 class Parent(Generic[Q, T]):
-    """One end of the socket between them."""
+    """The child's end of the socket."""
 
     def __init__(self, connection: socket.socket, words: Packets[Q, T]) -> None:
         self.connection, self._words = connection, words
         self._spoke = time.monotonic()
 
     def tell(self, message: T | Ended) -> None:
-        """One message. Without a parent there is nothing left to do here."""
+        """Sends one message. Without a parent the process exits."""
         self._spoke = time.monotonic()
         try:
             self.connection.send(self._words.encoded(message))
@@ -39,18 +39,18 @@ class Parent(Generic[Q, T]):
             os._exit(0)
 
     def asks(self) -> Q | None:
-        """The next question; None where the parent is gone."""
+        """The next question; None if the parent is gone."""
         packet = self.connection.recv(MAX_BYTES)
         return self._words.question(packet) if packet else None
 
     @property
     def untold_s(self) -> float:
-        """How long it has heard nothing."""
+        """How long nothing has been sent to the parent."""
         return time.monotonic() - self._spoke
 
 
 def live(said: str, words: Packets[Q, T], session: Callable[[str, ctypes.CDLL, Parent[Q, T]], None]) -> NoReturn:
-    """Until the parent or the driver is gone; `said` is where people say that the driver is."""
+    """Runs until the parent or the driver is gone; `said` is the configured root of the driver."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     parent = Parent(socket.socket(fileno=0), words)
     threading.Thread(target=_wait_for_the_end, name="parent", daemon=True).start()
@@ -64,7 +64,7 @@ def live(said: str, words: Packets[Q, T], session: Callable[[str, ctypes.CDLL, P
 
 
 def _wait_for_the_end() -> None:
-    """The kernel tells that the other end of the socket, which is standard input, is closed."""
+    """Exits when the kernel reports that the other end of the socket, which is standard input, is closed."""
     poll = select.poll()
     poll.register(0, 0)
     poll.poll()
@@ -72,7 +72,7 @@ def _wait_for_the_end() -> None:
 
 
 def give_memory_back() -> None:
-    """Without cached bytecode, as in some images, to import pynvml takes 11 MiB more than to have it."""
+    """Without cached bytecode, as in some images, importing pynvml takes 11 MiB more than keeping it does."""
     gc.collect()
     gc.freeze()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's

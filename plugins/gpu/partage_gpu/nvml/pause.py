@@ -1,4 +1,4 @@
-"""Reads whether the driver is to be let go, and why: while there is a file in the folder of pauses."""
+"""Reads whether the driver is to be released, and why: while there is a file in the folder of pauses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Pauses:
         self._last: str | None = None
 
     def reason(self) -> str | None:
-        """None: go on. Of several the first by name; where the folder can't be read, as before."""
+        """None: not paused. Of several reasons the first by name; if the folder can't be read, the previous result."""
         try:
             files = sorted(file for file in self._folder.iterdir() if not file.name.startswith("."))
         except FileNotFoundError:
@@ -28,7 +28,7 @@ class Pauses:
 
 
 def _said(file: Path) -> str | None:
-    """The file's first line, or its name where that says nothing; None: it went away meanwhile."""
+    """The file's first line, or its name if that is empty; None: it was removed meanwhile."""
     try:
         with file.open("rb") as opened:
             text = opened.read(_LONGEST_BYTES)

@@ -1,8 +1,8 @@
-"""One child process from its start to its end: starts it, hears it in a thread, ends it whatever it is doing.
+"""One child process from its start to its end: starts it, reads from it in a thread, and can kill it at any time.
 
-Nothing here blocks on the child for longer than said: a process that hangs in the driver may not even die when it is
-killed. What it writes to stderr, as the driver's library does, becomes lines of our log. The child notices by its
-socket that its parent is gone, and ends itself.
+No method blocks on the child for longer than stated: a process that hangs in the driver may not even die when it is
+killed. Its stderr, where the driver's library writes, is copied to our log. The child detects by its socket that its
+parent is gone, and exits.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ from partage_plugins.process_group import ProcessGroup
 COMMAND: Final = (sys.executable, "-P", "-m", "partage_gpu.nvml.child")
 _OF_PYTHON: Final = ("PYTHONPATH", "PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE")
 _KEPT: Final = ("PATH", *_OF_PYTHON, "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ")
-"""Of our environment; a process that loads the driver's library needs no more."""
+"""Variables that the child inherits; a process that loads the driver's library needs no others."""
 _REAP_S: Final = 1.0
 _DYING_S: Final = 0.25
 _JOIN_S: Final = 3 * _REAP_S
 _LONGEST_LINE: Final = 400
 _PIECE_BYTES: Final = 4096
 _LAST_PIECES: Final = 32
-"""Of a process that closed its socket: as much as two full pipes, so one that goes on writing does not hold us."""
+"""Read after a process closed its socket: as much as two full pipes, so that one that keeps writing does not block
+us."""
 _log: Final = logging.getLogger(__name__)
 
 
@@ -45,10 +46,10 @@ class ChildProcess(Generic[Q, T]):
         hears: Callable[[T], None],
         ends: Callable[[str], None],
     ) -> None:
-        """Raises OSError or RuntimeError where there is no process, descriptor or thread to be had.
+        """Raises OSError or RuntimeError if there is no process, descriptor or thread available.
 
-        `hears` is called for every message, and `ends` once with how it ended, both in the thread that hears the child.
-        `ends` is not where it was `end` that ended it.
+        `hears` is called for every message, and `ends` once with how it ended, both in the thread that reads from the
+        child. `ends` is not called if `kill` or `end` ended the child.
         """
         self._words, self._hears, self._ends = words, hears, ends
         self._sending = threading.Lock()
@@ -70,23 +71,23 @@ class ChildProcess(Generic[Q, T]):
 
     @property
     def is_dead(self) -> bool:
-        """Whether it is a process no more; a dead one is reaped by this question."""
+        """Whether the process has ended; if so, reading this reaps it."""
         return self._group.is_dead
 
     def send(self, question: Q) -> None:
-        """Asks; whether it hears that is its own business."""
-        with self._sending, contextlib.suppress(OSError):  # it may be dead, its thread will say so
+        """Sends a question; a dead child is not an error here."""
+        with self._sending, contextlib.suppress(OSError):  # if it is dead, its thread reports that
             self._socket.send(self._words.encoded(question), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
 
     def kill(self) -> None:
-        """Kills it and what it started; its thread sees to the rest."""
+        """Kills it and the processes it started; its thread does the rest."""
         self._is_ending = True
         self._group.kill()
         with self._sending, contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)  # wakes the thread, even where the child cannot be killed
+            self._socket.shutdown(socket.SHUT_RDWR)  # wakes the thread, even if the child can't be killed
 
     def end(self) -> None:
-        """Kills it and waits. Afterwards nothing is left of it, or `is_dead` says that it could not be killed."""
+        """Kills it and waits. Afterwards nothing is left of it, or `is_dead` reports that it could not be killed."""
         self.kill()
         self._thread.join(_JOIN_S)
 
@@ -105,7 +106,7 @@ class ChildProcess(Generic[Q, T]):
                 self._ends(why or how)
 
     def _heard_until_silent(self, lines: _Lines) -> str:
-        """Hears it until it closes its end; answers why we don't want to hear more, if that was the cause."""
+        """Reads until it closes its end; returns a reason if we stopped reading because of an invalid message."""
         with selectors.DefaultSelector() as selector:
             selector.register(self._socket, selectors.EVENT_READ)
             selector.register(self._stderr, selectors.EVENT_READ)
@@ -124,10 +125,10 @@ class ChildProcess(Generic[Q, T]):
                     self._hears(told)
 
     def _received(self) -> bytes:
-        """One packet; nothing once it has closed its end and all that it said before is heard."""
+        """One packet; empty once it has closed its end and all earlier packets are read."""
         try:
             return self._socket.recv(MAX_BYTES + 1)
-        except ConnectionResetError:  # it died with a question unread; the kernel tells that first, and once
+        except ConnectionResetError:  # it died with a question unread; the kernel reports that first, and once
             return self._socket.recv(MAX_BYTES + 1)
 
     def _close(self) -> None:
@@ -136,26 +137,26 @@ class ChildProcess(Generic[Q, T]):
         self._stderr.close()
 
     def _kill_and_reap(self) -> str:
-        """How it ended. A child that closed its socket is dying, and is helped; one that cannot die is left."""
+        """Returns how it ended. A child that closed its socket is dying, then killed; if it can't die, abandoned."""
         until = time.monotonic() + _DYING_S
         while not self._group.has_exited() and time.monotonic() < until:
             time.sleep(_DYING_S / 50)
         self._group.kill()
         how = self._group.reap(_REAP_S)
         if how is None:
-            _log.error("process %d hangs in the NVIDIA driver and cannot be killed; it is left behind", self.pid)
+            _log.error("process %d hangs in the NVIDIA driver and cannot be killed; abandoned", self.pid)
         return how or "closed its socket and does not end"
 
 
 class _Lines:
-    """Makes lines of the log of what the child writes."""
+    """Copies the child's output to the log, line by line."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._rest = b""
 
     def read(self, descriptor: int) -> bool:
-        """One piece; False at its end."""
+        """Reads one piece; False at the end."""
         piece = os.read(descriptor, _PIECE_BYTES)
         *lines, rest = (self._rest + piece).split(b"\n")
         self._rest = rest[:_LONGEST_LINE]
@@ -164,7 +165,7 @@ class _Lines:
         return bool(piece)
 
     def end(self, descriptor: int) -> None:
-        """What is left in the pipe, and what came without an end: the socket often closes before all is read."""
+        """Reads the rest of the pipe, and logs an unfinished line: the socket often closes before all is read."""
         os.set_blocking(descriptor, False)
         with contextlib.suppress(BlockingIOError):
             for _ in range(_LAST_PIECES):
@@ -175,7 +176,7 @@ class _Lines:
     def _say(self, line: bytes) -> None:
         text = line[:_LONGEST_LINE].decode(errors="replace").strip()
         if text:
-            _log.warning("the process %d that asks the driver says: %s", self._pid, repr(text)[1:-1])
+            _log.warning("stderr of process %d, which queries the driver: %s", self._pid, repr(text)[1:-1])
 
 
 def _started(command: Sequence[str]) -> tuple[subprocess.Popen[bytes], socket.socket]:
@@ -187,7 +188,7 @@ def _started(command: Sequence[str]) -> tuple[subprocess.Popen[bytes], socket.so
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             env={name: os.environ[name] for name in _KEPT if name in os.environ},
-            start_new_session=True,  # a terminal's signals are for us, and what the library starts ends with it
+            start_new_session=True,  # no terminal's signals, and a group to kill
         )
     except BaseException:
         ours.close()

@@ -1,7 +1,7 @@
-"""What the child process does with an open driver: answers its parent, and looks for signs by itself.
+"""The child's session with an open driver: answers queries of the parent, and polls the vital signs.
 
-The signs are few calls, so that a change is known within about a second and costs next to nothing. What changed is not
-told, only that: the parent then has a full look.
+The signs take few calls, so that a change is known within about a second at almost no cost. The parent is only notified
+that something changed; it then requests a full look.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from partage_gpu.nvml.signs import VitalSigns
 
 _EVERY_S: Final = 1.0
 _MOST_PART: Final = 0.05
-"""Of its time this process spends at most so much with signs, however slow the driver is."""
+"""Limit for the fraction of time spent on signs, however slow the driver is."""
 _SLOW_S: Final = 0.25
 _KNOWN_TO_THE_KERNEL: Final = "proc/driver/nvidia/gpus"
 
 
 class Session:
-    """From here until the driver is gone."""
+    """A session until the driver is gone."""
 
     def __init__(self, driver_root: str, parent: Parent[wire.Question, wire.Told]) -> None:
         self._parent = parent
@@ -46,7 +46,7 @@ class Session:
         parent.tell(wire.Opened())
 
     def serve(self) -> None:
-        """Until the parent is gone; raises `NoDriver` when the driver is."""
+        """Runs until the parent is gone; raises `NoDriver` when the driver is."""
         poll = select.poll()
         poll.register(self._parent.connection, select.POLLIN)
         while True:
@@ -62,7 +62,7 @@ class Session:
     def _answer(self, question: wire.Question) -> None:
         match question:
             case wire.AskLook():
-                self._read_signs()  # what changes from now on is new to the parent
+                self._read_signs()  # only later changes are new to the parent
                 self._parent.tell(wire.Looked(self._look.facts()))
             case wire.AskSamples():
                 self._parent.tell(wire.Sampled(nvml.of_node(samples)))
@@ -85,20 +85,20 @@ class Session:
         return signs != before
 
     def _returned(self) -> None:
-        """A call of NVML returned: now and then the parent is told, so that slow is not taken for hanging.
+        """Called after each NVML call: notifies the parent now and then, so that slow is not taken for hanging.
 
-        Only the main thread counts: the one that waits for events returns from that all the time.
+        Only the main thread counts: the thread that waits for events returns from its call all the time.
         """
         if self._parent.untold_s > _SLOW_S and threading.current_thread() is threading.main_thread():
             self._parent.tell(wire.Working())
 
     def _reported(self, xid: Xid) -> None:
-        """In the thread that waits for events."""
+        """Runs in the thread that waits for events."""
         self._look.signs_changed = True
         self._parent.tell(wire.Reported(xid))
 
     def _listed(self) -> frozenset[str]:
-        """The cards that the kernel driver knows; NVML finds others only when it is opened again."""
+        """The cards that the kernel driver knows; NVML finds new ones only when it is opened again."""
         try:
             return frozenset(os.listdir(self._folder))  # noqa: PTH208  pathlib is memory
         except OSError:

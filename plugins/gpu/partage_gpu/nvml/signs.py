@@ -1,6 +1,6 @@
-"""Vital signs: the few calls that show whether a card is as it was, and in what condition. In the child process alone.
+"""Vital signs: the few calls that show whether a card has changed, and its condition. Used only in the child process.
 
-A node at rest pays for these alone, for every card every second: two calls, one where a card can't do MIG.
+They are the only cost of an idle node, for every card every second: two calls, or one if a card does not support MIG.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _ROWS_PENDING: Final = 144
 _ROWS_FAILED: Final = 145
 _RECOVERY: Final = 230
 _FIELDS: Final = (_UNCORRECTED, _PAGES_PENDING, _ROWS_PENDING, _ROWS_FAILED, _RECOVERY)
-"""NVML's numbers."""
+"""NVML's field numbers."""
 _NO_RESET: Final = (None, 0, 3)
-"""What the driver wants done: unknown, nothing, to drain peers. All else is a reset of card, bus or machine."""
+"""Recovery actions without a reset: unknown, none, drain peers. All others are a reset of card, bus or machine."""
 
 
 class Condition(NamedTuple):
@@ -28,7 +28,7 @@ class Condition(NamedTuple):
 
 
 def condition_of(card: Handle) -> Condition:
-    """Pages were retired up to Turing, rows are remapped since Ampere: what a card does not have is None."""
+    """A card's condition. Pages were retired up to Turing, rows are remapped since Ampere: the other is None."""
     uncorrected, pages, rows, failed, recovery = nvml.fields(card, _FIELDS)
     return Condition(uncorrected, bool(failed), bool(pages or rows) or recovery not in _NO_RESET)
 
@@ -37,16 +37,16 @@ _UNKNOWN: Final = Condition()
 
 
 class Signs(NamedTuple):
-    """Of one card; different ones mean that a look shows something new."""
+    """The vital signs of one card; a difference means that a look shows a change."""
 
     fault: str | None = None
     condition: Condition = _UNKNOWN
     instances: tuple[str, ...] | None = None
-    """UUIDs; None where MIG is off."""
+    """UUIDs; None if MIG is off."""
 
 
 class VitalSigns:
-    """Of this process's cards, and what must be asked only once."""
+    """The vital signs of this process's cards, and what needs to be queried only once."""
 
     def __init__(self) -> None:
         self._cards: dict[int, Handle] = {}

@@ -1,8 +1,8 @@
-"""What a child process that asks NVML and its parent say to each other: one message a packet. Pure.
+"""The protocol between a child process that queries NVML and its parent: one message a packet. Pure.
 
-What the child sends is outside data to the parent: a driver library that misbehaves may have written it. `Packets` are
-the words of any such pair; here are those of the one that looks at cards. Its parent asks, at most one question of each
-kind at a time, so an answer needs no number. The child also speaks unasked.
+The parent treats the child's messages as external data: a misbehaving driver library may have written them. `Packets`
+is generic; the messages here are those of the child that monitors cards. Its parent sends at most one question of each
+kind at a time, so an answer needs no number. The child also sends messages unasked.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from msgspec import Struct
 from partage_gpu.nvml.facts import NodeFacts, Sample, Trouble, Xid
 
 MAX_BYTES: Final = 192 * 1024
-"""Of a message; the kernel carries packets of up to 208 KiB. Sixteen cards take about a tenth of it."""
+"""Size of a message; the kernel carries packets of up to 208 KiB. Sixteen cards take about a tenth of it."""
 Q = TypeVar("Q")
-"""What a child is asked."""
+"""Questions to a child."""
 T = TypeVar("T")
-"""What it says."""
+"""Messages of a child."""
 
 
 class NotUnderstood(ValueError):
-    """A packet that is no message."""
+    """A packet that is no valid message."""
 
 
 class Packets(Generic[Q, T]):
-    """The words of one pair: a union of questions, and one of what the child says."""
+    """The codec of one protocol: a union of questions, and one of the child's messages."""
 
     def __init__(self, question: Any, told: Any, *, form: ModuleType = msgspec.json) -> None:  # noqa: ANN401
         self._encoder, self._question, self._told = form.Encoder(), form.Decoder(question), form.Decoder(told)
@@ -40,12 +40,12 @@ class Packets(Generic[Q, T]):
         return packet
 
     def told(self, packet: bytes) -> T:
-        """What the child said; raises `NotUnderstood`."""
+        """Decodes a message of the child; raises `NotUnderstood`."""
         said: T = _decoded(packet, self._told)
         return said
 
     def question(self, packet: bytes) -> Q:
-        """What the parent asks; raises `NotUnderstood`."""
+        """Decodes a question of the parent; raises `NotUnderstood`."""
         asked: Q = _decoded(packet, self._question)
         return asked
 
@@ -58,17 +58,17 @@ def _decoded(packet: bytes, decoder: Any) -> Any:  # noqa: ANN401  of either for
 
 
 class Ended(Struct, frozen=True, tag="ended"):
-    """This process has no driver to ask, or not the same one any more: its last words."""
+    """The last message of a child whose driver is missing or was replaced."""
 
     trouble: Trouble
 
 
 class AskLook(Struct, frozen=True, tag="look"):
-    """Asks for all that a full look at the cards shows."""
+    """Asks for a full look at the cards."""
 
 
 class AskSamples(Struct, frozen=True, tag="samples"):
-    """Asks for measurements: how the cards fare."""
+    """Asks for the cards' measurements."""
 
 
 class Opened(Struct, frozen=True, tag="ready"):
@@ -88,7 +88,7 @@ class Sampled(Struct, frozen=True, tag="sampled"):
 
 
 class Changed(Struct, frozen=True, tag="changed"):
-    """A vital sign is not what it was: a look will show something new."""
+    """A vital sign has changed: a look will show something new."""
 
 
 class Reported(Struct, frozen=True, tag="reported"):

@@ -40,7 +40,7 @@ class Guardian:
     siblings: Siblings
 
     async def is_on(self) -> bool:
-        """Whether the filter is active; in mode `auto` it is off on nodes without cards and NVIDIA's runtime."""
+        """Whether the filter is active; `auto` turns it off where cards, driver and NVIDIA's runtime are absent."""
         if self.policy.mode != "auto":
             return self.policy.mode == "on"
         return self.inventory.has_cards() or await self._has_nvidias()

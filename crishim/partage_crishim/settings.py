@@ -88,7 +88,7 @@ class CrishimSettings(PluginHostSettings, frozen=True, kw_only=True):
 
     @property
     def trusted(self) -> frozenset[str]:
-        """All namespaces whose pods the guard lets reach any card."""
+        """All namespaces whose pods may reach any card."""
         return frozenset((*self.trusted_namespaces, *([OF_GPU_OPERATOR] if self.profile == "gpu-operator" else ())))
 
     def __post_init__(self) -> None:

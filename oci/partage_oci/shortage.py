@@ -28,7 +28,7 @@ class CardRoom(Struct, frozen=True):
     card: Card
     given_milli: int
     promised: Promised
-    """Of its memory."""
+    """Memory promised to pods."""
 
     @property
     def free_milli(self) -> int:

@@ -35,7 +35,7 @@ class PlacementRefused(ContainerRefused):
 
 
 class CardsBesideUs(ContainerRefused):
-    """The container asks for cards past its allocation, or for one that carries grants."""
+    """The container asks for cards that bypass its allocation, or for one that carries grants."""
 
 
 class ClaimRefused(ContainerRefused):

@@ -30,7 +30,7 @@ class Counters:
     calls: Counter[str] = field(default_factory=Counter[str])
     """By method; methods beyond `_MAX_METHODS` are counted as `other`."""
     held: Counter[str] = field(default_factory=Counter[str])
-    """By outcome: passed, rewritten, refused, rejected, dropped."""
+    """Intercepted calls by outcome: passed, rewritten, refused, rejected, dropped."""
     judging: Histogram = field(default_factory=lambda: Histogram(SECONDS))
     """From the last byte of an intercepted call to its decision."""
 

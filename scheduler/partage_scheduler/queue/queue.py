@@ -2,9 +2,9 @@
 
 A pod that failed waits for a cluster event that may make it fit, not for a timer; then it backs off for a time that
 grows with its failures, and is ordered by priority, by turns of the namespaces, and by age. While no other pod is
-ready, a pod whose event has occurred skips the rest of its back-off, once per back-off: an idle scheduler
-keeps no pod waiting, and a storm of events still costs no more than two tries per back-off. Events that occur while a
-pod is in flight count when it is returned.
+ready, a pod whose event has occurred skips the rest of its back-off, once per back-off: an idle scheduler keeps no pod
+waiting, and a storm of events still costs no more than two tries per back-off. Events that occur while a pod is in
+flight count when it is returned.
 
 A gang is scheduled as one as soon as enough of its pods exist, running ones included, and holds nothing before: two
 gangs can't each hold what the other needs. Pure: callers pass the time.

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from partage_base.daemon.web import Response
-from partage_plugins.vocabulary.places import BROKER_SOCKET
+from partage_plugins.api.places import BROKER_SOCKET
 
 PATH: Final = "/broker"
 MOST_BYTES: Final = 16 << 20

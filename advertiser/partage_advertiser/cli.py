@@ -20,11 +20,11 @@ from partage_base.daemon.cli import Instead, daemon_command
 from partage_base.daemon.errors import AnotherRuns, BadConfiguration
 from partage_base.daemon.lock import alone
 from partage_base.kube import ApiServer, KubeError, Lease, Node, NotFound, lease_path, node_path
+from partage_plugins.api.inventory import Inventory
+from partage_plugins.api.keys import INVENTORY as ANNOTATION
+from partage_plugins.api.places import ADVERTISER_LOCK, INVENTORY_FILE, PAUSE_FOLDER
 from partage_plugins.codecs import encode_inventory
 from partage_plugins.errors import PartageError
-from partage_plugins.vocabulary.inventory import Inventory
-from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
-from partage_plugins.vocabulary.places import ADVERTISER_LOCK, INVENTORY_FILE, PAUSE_FOLDER
 
 ONCE: Final = "once"
 DRY_RUN: Final = "dry-run"

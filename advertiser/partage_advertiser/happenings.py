@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from typing import Literal, NamedTuple
 
 from partage_base.condition import Fault, Guarded
-from partage_plugins.vocabulary import GPU, Card, CardId, HealthCause
-from partage_plugins.vocabulary.gpu import HANDED_OUT_BY
-from partage_plugins.vocabulary.inventory import Inventory, Ready
+from partage_plugins.api import GPU, Card, CardId, HealthCause
+from partage_plugins.api.gpu import HANDED_OUT_BY
+from partage_plugins.api.inventory import Inventory, Ready
 
 
 class Happening(NamedTuple):

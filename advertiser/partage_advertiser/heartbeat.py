@@ -24,7 +24,7 @@ from partage_base.kube import (
     leases_path,
     micro_time,
 )
-from partage_plugins.vocabulary.keys import KEYS, RESIZED_PODS, VERSIONS
+from partage_plugins.api.keys import KEYS, RESIZED_PODS, VERSIONS
 
 LATE_BEATS: Final = 4
 """Renewals that may be missed before others consider the node silent."""

@@ -27,17 +27,17 @@ from partage_base.daemon.api_server import server_for
 from partage_base.daemon.errors import BadConfiguration
 from partage_base.daemon.plugins import load_all
 from partage_base.kube import ApiServer
+from partage_plugins.api import NodeName
+from partage_plugins.api.inventory import Inventory, Reads
+from partage_plugins.api.node import DeviceUse, Gauge, NodeContext
+from partage_plugins.api.places import PAUSE_FOLDER
 from partage_plugins.codecs import CRIT
 from partage_plugins.errors import PartageError
+from partage_plugins.framework.node import NodeFramework
 from partage_plugins.hooks import NODE_GROUP
 from partage_plugins.hooks import node as node_hooks
 from partage_plugins.registry.entry_points import blocked_names, installed, tracing
 from partage_plugins.registry.watchdog import Watchdog
-from partage_plugins.sides.node import NodeSide
-from partage_plugins.vocabulary import NodeName
-from partage_plugins.vocabulary.inventory import Inventory, Reads
-from partage_plugins.vocabulary.node import DeviceUse, Gauge, NodeContext
-from partage_plugins.vocabulary.places import PAUSE_FOLDER
 
 T = TypeVar("T")
 FOLDERS: Final = (PAUSE_FOLDER, "var/lib/kubelet/device-plugins", "var/lib/kubelet/plugins_registry")
@@ -62,9 +62,11 @@ class ClusterSide(NamedTuple):
 
 
 class Inspector:
-    def __init__(self, side: NodeSide, readiness: Readiness, kubelet: Kubelet, cluster: ClusterSide | None) -> None:
+    def __init__(
+        self, framework: NodeFramework, readiness: Readiness, kubelet: Kubelet, cluster: ClusterSide | None
+    ) -> None:
         """Without a `cluster`, kubelet is not queried: only partage hands out cards."""
-        self._side = side
+        self._framework = framework
         self._kubelet, self._cluster = kubelet, cluster
         self.readiness = readiness
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="plugins")
@@ -73,7 +75,7 @@ class Inspector:
         """The current inventory; raises `NoInventory` if a plugin fails, since a partial one would be wrong."""
         in_use = await self._in_use(last)
         try:
-            parts = await self._asked(lambda: self._side.discover(in_use))
+            parts = await self._asked(lambda: self._framework.discover(in_use))
         except PartageError as error:
             raise NoInventory(f"what is on this node can't be said: {error}") from error
         return Inventory(reads=Reads(crit=CRIT), ready=self.readiness.now(), kinds=parts)
@@ -92,11 +94,11 @@ class Inspector:
         return {} if self._cluster is None else {"other drivers": self._cluster.drivers.run()}
 
     async def samples(self) -> list[Gauge]:
-        return await self._asked(self._side.samples)
+        return await self._asked(self._framework.samples)
 
     async def stop(self) -> list[PartageError]:
         """Stop all plugins; returns the errors of doing so."""
-        faults = await self._asked(self._side.stopping)
+        faults = await self._asked(self._framework.stopping)
         self._thread.shutdown()
         return list(faults)
 
@@ -109,15 +111,15 @@ async def inspecting(
     settings: AdvertiserSettings, server: ApiServer | None, *, wake: Callable[[], None]
 ) -> AsyncGenerator[Inspector]:
     """An inspector with all plugins started and watched for hangs; raises the first error of stopping them."""
-    side = _started_side(settings, wake=wake)
-    watchdog = Watchdog(side.activity, deadline_s=settings.plugin_deadline_s)
+    framework = _started_framework(settings, wake=wake)
+    watchdog = Watchdog(framework.activity, deadline_s=settings.plugin_deadline_s)
     watchdog.start()
     with closing(UnaryClient(settings.below_root(settings.pod_resources))) as client:
         readiness = Readiness(settings.root, within_s=settings.ready_within_s)
         kubelet, cluster = Kubelet(PodResources(client), settings.root), None
         if server is not None:
             cluster = ClusterSide(Pods(server), OtherDrivers(server, settings.node_name, changed=wake))
-        inspector = Inspector(side, readiness, kubelet, cluster)
+        inspector = Inspector(framework, readiness, kubelet, cluster)
         try:
             yield inspector
         finally:
@@ -129,10 +131,10 @@ async def inspecting(
         raise fault
 
 
-def _started_side(settings: AdvertiserSettings, *, wake: Callable[[], None]) -> NodeSide:
+def _started_framework(settings: AdvertiserSettings, *, wake: Callable[[], None]) -> NodeFramework:
     """All plugins, started; `BadConfiguration` lists every fault: some of a node's devices must not pass for all."""
     registry = load_all(node_hooks, installed(NODE_GROUP), blocked=blocked_names(os.environ))
-    side = NodeSide(registry, traced=tracing(os.environ))
+    framework = NodeFramework(registry, traced=tracing(os.environ))
     context = NodeContext(
         node=NodeName(settings.node_name),
         role="advertiser",
@@ -140,10 +142,10 @@ def _started_side(settings: AdvertiserSettings, *, wake: Callable[[], None]) -> 
         wake=wake,
         driver_root=PurePosixPath(settings.driver_root),
     )
-    if faults := side.started(context):
-        side.stopping()
+    if faults := framework.started(context):
+        framework.stopping()
         raise BadConfiguration(*(f"{fault}; mend it, remove it, or block it" for fault in faults))
-    return side
+    return framework
 
 
 class FolderWatch:

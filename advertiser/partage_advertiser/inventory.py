@@ -14,11 +14,11 @@ import structlog
 from partage_advertiser.audience import Audience
 from partage_advertiser.happenings import happenings
 from partage_base.files import write_whole
+from partage_plugins.api import GPU
+from partage_plugins.api.inventory import Inventory
+from partage_plugins.api.places import INVENTORY_FILE
 from partage_plugins.codecs import decode_inventory, encode_inventory
 from partage_plugins.errors import DecodeError, PartageError
-from partage_plugins.vocabulary import GPU
-from partage_plugins.vocabulary.inventory import Inventory
-from partage_plugins.vocabulary.places import INVENTORY_FILE
 
 _MODE: Final = 0o644
 _log = structlog.get_logger()

@@ -18,9 +18,9 @@ from partage_base.cri import CHECKPOINT, CriError, PodResources, recorded_uses
 from partage_base.cri.device_uses import LOGS, PodName, device_uses, pods_by_uid
 from partage_base.daemon.logs import Repeats
 from partage_base.kube import ApiServer, KubeError, pod_path
-from partage_plugins.vocabulary import GPU
-from partage_plugins.vocabulary.inventory import Inventory
-from partage_plugins.vocabulary.node import DeviceUse
+from partage_plugins.api import GPU
+from partage_plugins.api.inventory import Inventory
+from partage_plugins.api.node import DeviceUse
 
 _ENDED: Final = frozenset(("Succeeded", "Failed"))
 _KNOWN_FOR_S: Final = 30.0

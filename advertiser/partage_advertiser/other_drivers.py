@@ -24,8 +24,8 @@ from partage_base.kube import (
     follow,
     resource_slices_path,
 )
-from partage_plugins.vocabulary.claims import DRIVER
-from partage_plugins.vocabulary.node import DeviceUse
+from partage_plugins.api.claims import DRIVER
+from partage_plugins.api.node import DeviceUse
 
 FIRST_S: Final = 0.5
 MOST_S: Final = 60.0

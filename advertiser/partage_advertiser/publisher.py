@@ -29,7 +29,7 @@ from partage_base.kube import (
     node_path,
     nodes_path,
 )
-from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
+from partage_plugins.api.keys import INVENTORY as ANNOTATION
 
 FIRST_S: Final = 0.5
 MOST_S: Final = 8.0

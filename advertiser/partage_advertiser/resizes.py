@@ -29,12 +29,12 @@ from partage_base.kube import (
     leases_path,
     pod_path,
 )
+from partage_plugins.api import PodRef, PodUid
+from partage_plugins.api.keys import ALLOCATION, RESIZED_PODS, SIGNATURE
+from partage_plugins.api.limits import MAX_ANNOTATION_BYTES
+from partage_plugins.api.places import RESIZES_FOLDER
 from partage_plugins.codecs.resize import READ_RESIZED_PODS, NewAllocation, ResizedPod
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import PodRef, PodUid
-from partage_plugins.vocabulary.keys import ALLOCATION, RESIZED_PODS, SIGNATURE
-from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES
-from partage_plugins.vocabulary.places import RESIZES_FOLDER
 
 FIRST_S: Final = 0.5
 MOST_S: Final = 5.0

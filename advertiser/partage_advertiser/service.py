@@ -37,9 +37,9 @@ from partage_base.daemon.metrics import Metrics
 from partage_base.event_wait import set_within
 from partage_base.files import clear_unfinished
 from partage_base.kube import ApiServer
+from partage_plugins.api.node import Gauge
+from partage_plugins.api.places import ADVERTISER_LOCK, INVENTORY_FILE, PAUSE_FOLDER
 from partage_plugins.errors import PartageError
-from partage_plugins.vocabulary.node import Gauge
-from partage_plugins.vocabulary.places import ADVERTISER_LOCK, INVENTORY_FILE, PAUSE_FOLDER
 
 _LOOK_BUCKETS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0)
 

@@ -23,8 +23,8 @@ from partage_base.condition import Condition
 from partage_base.condition_file import last_condition
 from partage_base.files import write_whole
 from partage_base.version import VERSION
-from partage_plugins.vocabulary.inventory import Ready
-from partage_plugins.vocabulary.places import BROKER_ALIVE, KUBELET_SPOKE, PAUSE_FOLDER
+from partage_plugins.api.inventory import Ready
+from partage_plugins.api.places import BROKER_ALIVE, KUBELET_SPOKE, PAUSE_FOLDER
 
 _CLOCK_SLACK_S: Final = 2.0
 _LONGEST_VERSION: Final = 64

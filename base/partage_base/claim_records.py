@@ -13,10 +13,10 @@ from typing import Final
 import msgspec
 
 from partage_base.files import UNFINISHED, write_whole
+from partage_plugins.api.claims import ClaimRecord, ClaimUid
+from partage_plugins.api.places import CLAIMS_FOLDER
 from partage_plugins.codecs.decoder import Reader
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary.claims import ClaimRecord, ClaimUid
-from partage_plugins.vocabulary.places import CLAIMS_FOLDER
 
 _SUFFIX: Final = ".json"
 _MODE: Final = 0o600

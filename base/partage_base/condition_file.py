@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from partage_base.condition import MAX_BYTES, Condition, decode_condition
-from partage_plugins.vocabulary.places import CRISHIM_CONDITION
+from partage_plugins.api.places import CRISHIM_CONDITION
 
 _CLOCK_SLACK_S: Final = 2.0
 

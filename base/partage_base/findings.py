@@ -11,8 +11,8 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta, Struct
 
-from partage_plugins.vocabulary.names import ContainerNameText
-from partage_plugins.vocabulary.pods import PodRef
+from partage_plugins.api.names import ContainerNameText
+from partage_plugins.api.pods import PodRef
 
 FINDINGS_FOLDER: Final = "run/partage/broker/findings"
 """Below the node's root."""

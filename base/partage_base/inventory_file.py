@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from partage_plugins.api import GPU, GpuPart, Kind
+from partage_plugins.api.limits import MAX_ANNOTATION_BYTES
+from partage_plugins.api.places import INVENTORY_FILE
 from partage_plugins.codecs import decode_inventory
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import GPU, GpuPart, Kind
-from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES
-from partage_plugins.vocabulary.places import INVENTORY_FILE
 
 _DRIVER: Final = ("dev/nvidiactl", "run/nvidia/driver/dev/nvidiactl", "proc/driver/nvidia/version")
 """The node's own driver or that of NVIDIA's operator; the last one is the loaded module's."""

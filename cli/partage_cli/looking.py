@@ -13,9 +13,9 @@ from partage_base.keyring import LoadedKeys
 from partage_base.kube import ApiServer
 from partage_cli.keys.objects import KEYS
 from partage_cli.schedulers import KnownScheduler, trusted_keys
+from partage_plugins.api import Allocation
+from partage_plugins.api.names import KeyId
 from partage_plugins.registry.registry import Registry
-from partage_plugins.vocabulary import Allocation
-from partage_plugins.vocabulary.names import KeyId
 from partage_scheduler.core import Core, new_core
 from partage_scheduler.dry_run import look
 from partage_scheduler.objects import ApiPod

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from partage_base.files import write_whole
-from partage_plugins.vocabulary.places import PAUSE_FOLDER
+from partage_plugins.api.places import PAUSE_FOLDER
 
 BY_HAND: Final = "by-hand"
 _LONGEST_BYTES: Final = 1024

@@ -23,10 +23,10 @@ from partage_cli.keys.objects import KEYS, public_of
 from partage_cli.keys.store import KeyStore
 from partage_cli.nodes.reports import heartbeat
 from partage_cli.tables import age, printable
+from partage_plugins.api.names import KeyId
 from partage_plugins.hooks import SCHEDULER_GROUP
 from partage_plugins.registry.entry_points import TRACE_VARIABLE, installed
 from partage_plugins.registry.registry import Registry
-from partage_plugins.vocabulary.names import KeyId
 from partage_scheduler.published import Published, of_lease
 from partage_scheduler.settings import SchedulerSettings
 

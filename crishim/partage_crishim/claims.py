@@ -23,9 +23,9 @@ from partage_crishim.rules.confinement import (
 from partage_crishim.rules.conversion import security_of
 from partage_crishim.rules.errors import NodeNotReady, not_prepared
 from partage_crishim.rules.placement import require_apart
+from partage_plugins.api import GpuGrant
+from partage_plugins.api.claims import ClaimRecord, ClaimUid
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import GpuGrant
-from partage_plugins.vocabulary.claims import ClaimRecord, ClaimUid
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,9 +20,9 @@ from partage_crishim.records import Records
 from partage_crishim.reservations import Reservations
 from partage_crishim.rules.errors import NodeNotReady
 from partage_crishim.rules.holdings import gone
+from partage_plugins.api import ContainerKey
 from partage_plugins.errors import PartageError, PluginCrashed, PluginHung
 from partage_plugins.host import PluginHost
-from partage_plugins.vocabulary import ContainerKey
 
 EVERY_S: Final = 30.0
 _SOONEST_S: Final = 1.0

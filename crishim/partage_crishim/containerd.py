@@ -19,10 +19,10 @@ from partage_base.cri import CriError, ListedContainer, MessageWrong, PeerRefuse
 from partage_crishim.reservations import since_boot
 from partage_crishim.rules.errors import NodeNotReady
 from partage_crishim.rules.holdings import Holding, Listing, OnNode
+from partage_plugins.api import GPU, ContainerKey
+from partage_plugins.api.keys import CONTAINER
 from partage_plugins.codecs import decode_container
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import GPU, ContainerKey
-from partage_plugins.vocabulary.keys import CONTAINER
 
 _MAX_AGE_S: Final = 60.0
 _MOST_HANDLERS: Final = 4096

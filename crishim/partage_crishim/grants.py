@@ -30,11 +30,11 @@ from partage_crishim.rules.holdings import Holding, require_cards, require_count
 from partage_crishim.rules.placement import PathTarget, Roots, require_apart, require_sources
 from partage_crishim.siblings import Siblings
 from partage_crishim.verdicts import Ending, Rewrite
+from partage_plugins.api import Container, ContainerAllocation, Granted, NodeName
+from partage_plugins.api.keys import ALLOCATION, SIGNATURE
+from partage_plugins.framework.node import Adjusted
 from partage_plugins.host import PluginHost
 from partage_plugins.rules.enforcement import Enforcement, require_enforced
-from partage_plugins.sides.node import Adjusted
-from partage_plugins.vocabulary import Container, ContainerAllocation, Granted, NodeName
-from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,8 +24,8 @@ from partage_crishim.rules.guard import (
 )
 from partage_crishim.rules.natives import require_unshared
 from partage_crishim.siblings import Siblings
-from partage_plugins.vocabulary import CardId, GpuPart
-from partage_plugins.vocabulary.nvidia import VISIBLE
+from partage_plugins.api import CardId, GpuPart
+from partage_plugins.api.nvidia import VISIBLE
 
 
 @dataclass(frozen=True, kw_only=True)

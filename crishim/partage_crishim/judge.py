@@ -21,9 +21,9 @@ from partage_crishim.rules.allocation import may_claim
 from partage_crishim.rules.errors import AllocationRefused, RequestUnread
 from partage_crishim.rules.guard import void
 from partage_crishim.verdicts import HELD, RESTORE_POD, Code, HeldCall, Pass, Refuse, Rewrite, Verdict
+from partage_plugins.api import Kind
 from partage_plugins.errors import PluginError, PluginFailed, PluginNonsense, Refused
 from partage_plugins.text import one_line
-from partage_plugins.vocabulary import Kind
 
 _LONGEST_LINE: Final = 1000
 _UNREAD: Final = (

@@ -18,8 +18,8 @@ from partage_crishim.rules.errors import NodeNotReady, NoRoom
 from partage_crishim.rules.guard import card_ids
 from partage_crishim.rules.natives import require_ours
 from partage_crishim.verdicts import STATUS
-from partage_plugins.vocabulary import CardId, GpuGrant, GpuPart
-from partage_plugins.vocabulary.node import DeviceUse
+from partage_plugins.api import CardId, GpuGrant, GpuPart
+from partage_plugins.api.node import DeviceUse
 
 CLAIMS: Final = "var/lib/kubelet/dra_manager_state"
 """kubelet's record of DRA allocations; only its file status is read here."""

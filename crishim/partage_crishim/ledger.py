@@ -27,7 +27,7 @@ from partage_crishim.rules.holdings import (
 )
 from partage_crishim.rules.regrants import Regrants, as_counted, in_force, regrant_of
 from partage_crishim.verdicts import Ending
-from partage_plugins.vocabulary import Allocation, ContainerKey, GpuPart
+from partage_plugins.api import Allocation, ContainerKey, GpuPart
 
 _TRIES: Final = 5
 """For when another crishim keeps moving the horizon past our listings."""

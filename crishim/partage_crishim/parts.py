@@ -29,9 +29,9 @@ from partage_crishim.rules.confinement import Confinement
 from partage_crishim.rules.guard import GuardPolicy
 from partage_crishim.settings import CrishimSettings
 from partage_crishim.siblings import Siblings
+from partage_plugins.api import NodeName
 from partage_plugins.errors import PartageError
 from partage_plugins.host import PluginHost
-from partage_plugins.vocabulary import NodeName
 
 OWN_FOLDER: Final = "run/partage/crishim"
 """Relative to the node's root; it survives a restart of the process but not a reboot."""

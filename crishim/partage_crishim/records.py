@@ -18,7 +18,7 @@ import msgspec
 
 from partage_base.files import write_whole
 from partage_crishim.rules.regrants import Regrant, Regrants
-from partage_plugins.vocabulary import ContainerKey
+from partage_plugins.api import ContainerKey
 
 _REGRANT: Final = msgspec.json.Decoder(Regrant)
 

@@ -21,12 +21,12 @@ from partage_crishim.grants import GrantRewriter
 from partage_crishim.rules.conversion import runtime_of
 from partage_crishim.rules.errors import AllocationRefused, NodeNotReady
 from partage_crishim.rules.holdings import Holding
+from partage_plugins.api import GPU, Allocation, Container, ContainerName, Granted, Kind, Security
+from partage_plugins.api.places import RESIZES_FOLDER
 from partage_plugins.codecs import decode_allocation, decode_raw_grants
 from partage_plugins.codecs.resize import MOST_FILE_BYTES, NewAllocation
 from partage_plugins.errors import PartageError
 from partage_plugins.rules.enforcement import require_enforced
-from partage_plugins.vocabulary import GPU, Allocation, Container, ContainerName, Granted, Kind, Security
-from partage_plugins.vocabulary.places import RESIZES_FOLDER
 
 EVERY_S: Final = 1.0
 _MOST_FILES: Final = 1024

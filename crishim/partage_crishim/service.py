@@ -35,8 +35,8 @@ from partage_crishim.reports import Reports
 from partage_crishim.rules.errors import NodeNotReady
 from partage_crishim.settings import CrishimSettings
 from partage_crishim.splice import Counters, Splicer
-from partage_plugins.vocabulary import NodeName
-from partage_plugins.vocabulary.places import CRISHIM_CONDITION, KUBELET_SPOKE, RESIZES_FOLDER
+from partage_plugins.api import NodeName
+from partage_plugins.api.places import CRISHIM_CONDITION, KUBELET_SPOKE, RESIZES_FOLDER
 
 _AGAIN_S: Final = 5.0
 """Delay before a retry of something that failed as a whole."""

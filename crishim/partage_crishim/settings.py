@@ -11,7 +11,7 @@ from partage_base.daemon.plugin_host import PluginHostSettings
 from partage_base.daemon.settings import Setting
 from partage_base.keyring import KeyFolders
 from partage_crishim.rules.confinement import CONTAINER_HANDLERS, VM_HANDLERS
-from partage_plugins.vocabulary.nvidia import HANDLERS
+from partage_plugins.api.nvidia import HANDLERS
 
 OF_GPU_OPERATOR: Final = "gpu-operator"
 """The namespace in NVIDIA's helm instructions. If unused, anyone who may create namespaces can take this name."""

@@ -13,7 +13,7 @@ from partage_crishim.containerd import Containerd
 from partage_crishim.ledger import CardLedger
 from partage_crishim.rules.confinement import Confinement, is_able_to_enter, is_fractional, may_enter, not_confinable
 from partage_crishim.rules.errors import NotConfinable
-from partage_plugins.vocabulary import GpuPart
+from partage_plugins.api import GpuPart
 
 
 @dataclass(frozen=True)

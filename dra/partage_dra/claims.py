@@ -14,14 +14,14 @@ import msgspec
 from msgspec import Struct
 
 from partage_dra.parts import Cuts, Part
+from partage_plugins.api.claim_devices import MEMORY, SHARE, device_name
+from partage_plugins.api.claims import DRIVER, ClaimRef
+from partage_plugins.api.gpu import Card, GpuGrant, GpuPart
+from partage_plugins.api.health import HealthCause
+from partage_plugins.api.limits import WHOLE_MILLI
 from partage_plugins.codecs.quantity import parse_whole_quantity
 from partage_plugins.codecs.share_config import ceiling, read_share_config
 from partage_plugins.errors import DecodeError, Refused
-from partage_plugins.vocabulary.claim_devices import MEMORY, SHARE, device_name
-from partage_plugins.vocabulary.claims import DRIVER, ClaimRef
-from partage_plugins.vocabulary.gpu import Card, GpuGrant, GpuPart
-from partage_plugins.vocabulary.health import HealthCause
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
 
 
 class DeviceShare(Struct, frozen=True, kw_only=True):

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from partage_base.claim_records import ClaimRecords
+from partage_plugins.api.claims import ClaimRecord, ClaimUid
+from partage_plugins.api.gpu import GpuGrant, GpuPart
+from partage_plugins.api.limits import WHOLE_MILLI
+from partage_plugins.api.names import CardId
 from partage_plugins.errors import DecodeError, Refused
-from partage_plugins.vocabulary.claims import ClaimRecord, ClaimUid
-from partage_plugins.vocabulary.gpu import GpuGrant, GpuPart
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
-from partage_plugins.vocabulary.names import CardId
 
 
 class Taken(NamedTuple):

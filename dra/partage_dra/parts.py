@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from partage_plugins.vocabulary.claim_devices import device_name
-from partage_plugins.vocabulary.gpu import MIB, Card
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
-from partage_plugins.vocabulary.names import CardId
+from partage_plugins.api.claim_devices import device_name
+from partage_plugins.api.gpu import MIB, Card
+from partage_plugins.api.limits import WHOLE_MILLI
+from partage_plugins.api.names import CardId
 
 ALLOWED: Final = "a list of CARD=PARTS, CARD the id of a card or all, PARTS numbers from 2 to 16 such as 4 or 2+4"
 ALL: Final = "all"

@@ -22,15 +22,15 @@ from partage_dra.claims import Claim, DeviceShare, shares_of
 from partage_dra.holdings import Holdings
 from partage_dra.parts import Cuts
 from partage_dra.spec_file import SpecFiles
+from partage_plugins.api.claims import ClaimDevice, ClaimRecord, ClaimRef, ClaimUid, claim_device, claim_key
+from partage_plugins.api.containers import Adjustment, Container, Granted, Runtime
+from partage_plugins.api.gpu import GPU, GpuGrant
+from partage_plugins.api.limits import WHOLE_MILLI
+from partage_plugins.api.names import ContainerName, NodeName, PodName, PodUid
+from partage_plugins.api.pods import PodRef
 from partage_plugins.errors import DecodeError, PartageError, Refused
 from partage_plugins.host import PluginHost
 from partage_plugins.rules.enforcement import Enforcement, require_enforced
-from partage_plugins.vocabulary.claims import ClaimDevice, ClaimRecord, ClaimRef, ClaimUid, claim_device, claim_key
-from partage_plugins.vocabulary.containers import Adjustment, Container, Granted, Runtime
-from partage_plugins.vocabulary.gpu import GPU, GpuGrant
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
-from partage_plugins.vocabulary.names import ContainerName, NodeName, PodName, PodUid
-from partage_plugins.vocabulary.pods import PodRef
 
 _GEN: Final = 1
 """The generation of every claim: a different allocation is another claim, after the first has ended."""

@@ -31,7 +31,7 @@ from partage_base.kube import (
 )
 from partage_dra.resource_slice import Content, ResourceSlice, are_true, contents_of, slices_of
 from partage_dra.slices import CounterSet, Device
-from partage_plugins.vocabulary.claims import DRIVER
+from partage_plugins.api.claims import DRIVER
 
 FIRST_S: Final = 0.2
 MOST_S: Final = 8.0

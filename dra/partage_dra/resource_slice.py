@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from partage_base.kube import Meta, Node
 from partage_dra.slices import Attribute, Capacity, CounterSet, Device, Taint
-from partage_plugins.vocabulary.claims import DRIVER
+from partage_plugins.api.claims import DRIVER
 
 CONTENT: Final = "partage.dev/content"
 """Annotation with a digest of what was written, since the API server normalizes quantities."""

@@ -35,10 +35,10 @@ from partage_dra.settings import DraSettings
 from partage_dra.slices import counters_of, devices_of
 from partage_dra.spec_file import SpecFiles
 from partage_dra.sysfs import pcie_roots
+from partage_plugins.api.claims import ClaimRecord, ClaimRef
+from partage_plugins.api.names import NodeName
+from partage_plugins.api.places import DRA_REGISTRATION, DRA_SOCKET
 from partage_plugins.errors import PartageError
-from partage_plugins.vocabulary.claims import ClaimRecord, ClaimRef
-from partage_plugins.vocabulary.names import NodeName
-from partage_plugins.vocabulary.places import DRA_REGISTRATION, DRA_SOCKET
 
 LOCK: Final = "run/partage/dra/lock"
 _LOCK_WITHIN_S: Final = 10.0

@@ -14,10 +14,10 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from partage_dra.parts import Cuts
+from partage_plugins.api.claim_devices import MEMORY, SHARE, device_name
+from partage_plugins.api.gpu import MIB, Card, GpuPart
+from partage_plugins.api.limits import WHOLE_MILLI
 from partage_plugins.rules.levels import card_levels
-from partage_plugins.vocabulary.claim_devices import MEMORY, SHARE, device_name
-from partage_plugins.vocabulary.gpu import MIB, Card, GpuPart
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
 
 Effect = Literal["NoSchedule", "NoExecute"]
 Attribute = bool | int | str

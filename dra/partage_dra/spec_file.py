@@ -13,9 +13,9 @@ from typing import Any, Final
 import msgspec
 
 from partage_base.files import UNFINISHED, clear_unfinished, write_whole
-from partage_plugins.vocabulary.claims import CLAIM_KIND, ClaimUid
-from partage_plugins.vocabulary.containers import Adjustment
-from partage_plugins.vocabulary.places import CDI_FOLDER
+from partage_plugins.api.claims import CLAIM_KIND, ClaimUid
+from partage_plugins.api.containers import Adjustment
+from partage_plugins.api.places import CDI_FOLDER
 
 VERSION: Final = "0.5.0"
 """The first version with host paths of device nodes; containerd 1.7 reads no later one."""

@@ -62,8 +62,8 @@ from partage_isolation.wire.sampler import Sampler
 from partage_isolation.wire.served import Registry
 from partage_isolation.wire.sessions import Sessions
 from partage_isolation.wire.watch import Chores, Watch
+from partage_plugins.api.names import CardId, ContainerKey
 from partage_plugins.errors import PartageError
-from partage_plugins.vocabulary.names import CardId, ContainerKey
 
 SETTLE_S: Final = 2.0
 """Time after the loss of the ledger for processes to reconnect and report; they retry every 0.1 s."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Final, NewType
 
-from partage_plugins.vocabulary.names import BudgetName, ContainerKey, PodUid
+from partage_plugins.api.names import BudgetName, ContainerKey, PodUid
 
 BudgetKey = NewType("BudgetKey", str)
 """32 hex digits, like a container's key; for a container without a shared budget, that container's own key."""

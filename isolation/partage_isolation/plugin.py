@@ -19,12 +19,12 @@ from msgspec.structs import replace
 
 from partage_isolation.wire.client import BrokerAway, BrokerClient, BrokerNonsense
 from partage_isolation.wire.messages import Prepare, Prepared, Release, one_for_each_card
+from partage_plugins.api.containers import Adjustment, Container, Granted
+from partage_plugins.api.gpu import GPU
+from partage_plugins.api.names import ContainerKey
+from partage_plugins.api.node import NodeContext
 from partage_plugins.errors import Refused
 from partage_plugins.hooks import hookimpl
-from partage_plugins.vocabulary.containers import Adjustment, Container, Granted
-from partage_plugins.vocabulary.gpu import GPU
-from partage_plugins.vocabulary.names import ContainerKey
-from partage_plugins.vocabulary.node import NodeContext
 
 
 def question_for(container: Container, granted: Granted) -> Prepare | None:

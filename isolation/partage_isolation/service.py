@@ -29,7 +29,7 @@ from partage_isolation.store.files import LOCK, LOCK_WITHIN_S, STATE, make_state
 from partage_isolation.store.specs import BUDGETS_FOLDER, FOLDER
 from partage_isolation.urgency import go_first
 from partage_isolation.wire.control import control_server
-from partage_plugins.vocabulary.places import BROKER_ALIVE
+from partage_plugins.api.places import BROKER_ALIVE
 
 _ALIVE_EVERY_S: Final = 2.0
 """Below the 5 s after which others consider it dead, with a margin for busy machines."""

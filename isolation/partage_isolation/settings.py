@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from partage_base.daemon.settings import CommonSettings, Setting
 from partage_isolation.leases.policies import NAMES
-from partage_plugins.vocabulary.names import CardId
+from partage_plugins.api.names import CardId
 
 
 class BrokerSettings(CommonSettings, frozen=True, kw_only=True):

@@ -30,15 +30,15 @@ from partage_oci.queue import Queue
 from partage_oci.records import EngineRecord, EngineRecords
 from partage_oci.rewrite import Document, OciConfig, read_config, require_confined, rewritten, shown
 from partage_oci.words import CARDS, MEMORY, SHARE, SHOWN, Asked, asked_of
+from partage_plugins.api import GPU, ContainerAllocation, PodRequest
+from partage_plugins.api.containers import Container, Granted
+from partage_plugins.api.keys import CONTAINER
+from partage_plugins.api.names import ContainerKey
+from partage_plugins.api.pods import Pod
 from partage_plugins.codecs import encode_container
 from partage_plugins.errors import PartageError, PluginError, Refused
+from partage_plugins.framework.node import Adjusted
 from partage_plugins.rules.enforcement import Enforcement, require_enforced
-from partage_plugins.sides.node import Adjusted
-from partage_plugins.vocabulary import GPU, ContainerAllocation, PodRequest
-from partage_plugins.vocabulary.containers import Container, Granted
-from partage_plugins.vocabulary.keys import CONTAINER
-from partage_plugins.vocabulary.names import ContainerKey
-from partage_plugins.vocabulary.pods import Pod
 
 _LAST_RUN_S: Final = 5.0
 """The wait for leftovers of a container's last run; an engine creates it again only once that has ended."""

@@ -30,8 +30,8 @@ from partage_oci.messages import (
     question_line,
     read_answer,
 )
+from partage_plugins.api.places import OCI_SOCKET
 from partage_plugins.errors import DecodeError, PartageError, Refused
-from partage_plugins.vocabulary.places import OCI_SOCKET
 
 DEADLINE_S: Final = 5.0
 

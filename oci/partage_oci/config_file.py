@@ -11,8 +11,8 @@ from typing import Final
 
 from partage_base.files import write_whole
 from partage_oci.rewrite import DeviceNode, Document
+from partage_plugins.api.containers import Device
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary.containers import Device
 
 CONFIG: Final = "config.json"
 _MAX_BYTES: Final = 8 << 20

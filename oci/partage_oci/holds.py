@@ -18,8 +18,8 @@ from partage_oci.placement import GEN, Placement
 from partage_oci.records import EngineRecord
 from partage_oci.shortage import NoRoom
 from partage_oci.words import CONTAINER, SHOWN
+from partage_plugins.api import GPU, Allocation, NodeName, PodRequest, PodUid
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary import GPU, Allocation, NodeName, PodRequest, PodUid
 
 
 class DoesNotFit(Refused):

@@ -11,11 +11,11 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from partage_plugins.api.containers import LONGEST_PATH, AbsolutePath
+from partage_plugins.api.engines import EngineId
+from partage_plugins.api.gpu import GpuGrant
 from partage_plugins.codecs.decoder import Reader
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary.containers import LONGEST_PATH, AbsolutePath
-from partage_plugins.vocabulary.engines import EngineId
-from partage_plugins.vocabulary.gpu import GpuGrant
 
 END: Final = b"\n"
 MAX_LINE_BYTES: Final = 64 * 1024

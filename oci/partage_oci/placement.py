@@ -10,9 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from partage_oci.shortage import CardRoom, NoRoom, shortage
-from partage_plugins.errors import Refused
-from partage_plugins.registry.registry import Registry
-from partage_plugins.vocabulary import (
+from partage_plugins.api import (
     GPU,
     Allocation,
     GpuPart,
@@ -21,13 +19,15 @@ from partage_plugins.vocabulary import (
     Pod,
     PodRequest,
     PodUid,
-    Room,
+    Resources,
 )
-from partage_plugins.vocabulary.card_memory import Promised, together
-from partage_plugins.vocabulary.usage import usages
+from partage_plugins.api.card_memory import Promised, together
+from partage_plugins.api.usage import usages
+from partage_plugins.errors import Refused
+from partage_plugins.registry.registry import Registry
 from partage_scheduler.core import decider_over
 
-_ROOM: Final = Room(cpu_milli=1 << 40, memory_bytes=1 << 60)
+_ROOM: Final = Resources(cpu_milli=1 << 40, memory_bytes=1 << 60)
 GEN: Final = 1
 """The generation of every allocation, since each create gets a new allocation."""
 _EMPTY: Final = Inventory(kinds={})
@@ -66,7 +66,7 @@ class Placement:
     def hold(self, allocation: Allocation) -> None:
         """Count the allocation of a pod that was placed before."""
         self.release(allocation.pod)
-        self._decider.take(allocation, Room())
+        self._decider.take(allocation, Resources())
         self._held[allocation.pod] = allocation
 
     def release(self, uid: PodUid) -> None:

@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from partage_oci.placement import Placement
 from partage_oci.shortage import NoRoom
+from partage_plugins.api import GPU, PodRequest
 from partage_plugins.errors import PartageError, Refused
-from partage_plugins.vocabulary import GPU, PodRequest
 
 MOST_WAITING: Final = 64
 

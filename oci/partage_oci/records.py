@@ -13,12 +13,12 @@ import msgspec
 from msgspec import Meta, Struct
 
 from partage_base.files import UNFINISHED, write_whole
+from partage_plugins.api.engines import EngineId, engine_key
+from partage_plugins.api.gpu import GpuGrant
+from partage_plugins.api.names import ContainerKey
+from partage_plugins.api.places import ENGINES_FOLDER
 from partage_plugins.codecs.decoder import Reader
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary.engines import EngineId, engine_key
-from partage_plugins.vocabulary.gpu import GpuGrant
-from partage_plugins.vocabulary.names import ContainerKey
-from partage_plugins.vocabulary.places import ENGINES_FOLDER
 
 
 class EngineRecord(Struct, frozen=True, kw_only=True):

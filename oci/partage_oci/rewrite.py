@@ -12,12 +12,12 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
+from partage_plugins.api.containers import LONGEST_PATH, Adjustment, Device, Mount, Runtime
+from partage_plugins.api.containers import Container as PluginContainer
+from partage_plugins.api.names import ContainerKey
+from partage_plugins.api.pods import Pod
 from partage_plugins.errors import Refused
 from partage_plugins.rules.paths import clean_path
-from partage_plugins.vocabulary.containers import LONGEST_PATH, Adjustment, Device, Mount, Runtime
-from partage_plugins.vocabulary.containers import Container as PluginContainer
-from partage_plugins.vocabulary.names import ContainerKey
-from partage_plugins.vocabulary.pods import Pod
 
 HOOK: Final = "hook"
 """With this as its first argument, `partage-oci` runs as a container's hook; the second is the claim's key."""

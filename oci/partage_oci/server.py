@@ -33,8 +33,8 @@ from partage_oci.messages import (
     read_question,
     refusal,
 )
+from partage_plugins.api.places import OCI_SOCKET
 from partage_plugins.errors import PartageError, PluginBroken, Refused
-from partage_plugins.vocabulary.places import OCI_SOCKET
 
 MAX_CONNECTIONS: Final = 128
 """Excluding connections that wait for room."""

@@ -24,9 +24,9 @@ from partage_oci.records import EngineRecords
 from partage_oci.server import Server
 from partage_oci.settings import AgentSettings
 from partage_oci.stock import Stock
+from partage_plugins.api import NodeName
+from partage_plugins.api.places import ENGINES_FOLDER
 from partage_plugins.errors import DecodeError, PartageError
-from partage_plugins.vocabulary import NodeName
-from partage_plugins.vocabulary.places import ENGINES_FOLDER
 from partage_scheduler.core import plugins
 
 LOCK: Final = "run/partage/agent/lock"

@@ -7,10 +7,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from partage_plugins.vocabulary import Card, GpuRequest
-from partage_plugins.vocabulary.card_memory import Promised
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
-from partage_plugins.vocabulary.reasons import Reason
+from partage_plugins.api import Card, GpuRequest
+from partage_plugins.api.card_memory import Promised
+from partage_plugins.api.limits import WHOLE_MILLI
+from partage_plugins.api.reasons import Reason
 
 _MIB: Final = 1 << 20
 _GIB: Final = 1 << 30

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from partage_plugins.api import Inventory
+from partage_plugins.api.limits import MAX_ANNOTATION_BYTES
+from partage_plugins.api.places import INVENTORY_FILE
 from partage_plugins.codecs import decode_inventory
 from partage_plugins.errors import DecodeError
 from partage_plugins.registry.registry import Registry
-from partage_plugins.vocabulary import Inventory
-from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES
-from partage_plugins.vocabulary.places import INVENTORY_FILE
 
 
 class Stock:

@@ -15,9 +15,8 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from partage_plugins.errors import DecodeError, PartageError, Refused
-from partage_plugins.vocabulary import ContainerName, Namespace, Pod, PodContainer, PodName, PodRef, PodUid
-from partage_plugins.vocabulary.keys import (
+from partage_plugins.api import ContainerName, Namespace, Pod, PodContainer, PodName, PodRef, PodUid
+from partage_plugins.api.keys import (
     BUDGET,
     GANGS,
     GPU_MEMORY,
@@ -30,7 +29,8 @@ from partage_plugins.vocabulary.keys import (
     RESIZE,
     RESIZES,
 )
-from partage_plugins.vocabulary.limits import MAX_CARDS, WHOLE_MILLI
+from partage_plugins.api.limits import MAX_CARDS, WHOLE_MILLI
+from partage_plugins.errors import DecodeError, PartageError, Refused
 
 NAMESPACE: Final = Namespace("containers")
 """The namespace that engine containers are shown under beside pods, and that their tags belong to."""

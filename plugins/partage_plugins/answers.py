@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from partage_plugins.vocabulary.reasons import Reason
+from partage_plugins.api.reasons import Reason
 
 Slots: TypeAlias = NDArray[np.int32]
 Scores: TypeAlias = NDArray[np.float32]

@@ -10,10 +10,10 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from partage_plugins.answers import Fits, Scores, Slots
+from partage_plugins.api.names import Slot
+from partage_plugins.api.pods import PodRequest
+from partage_plugins.api.reasons import Reason
 from partage_plugins.hooks import hookimpl
-from partage_plugins.vocabulary.names import Slot
-from partage_plugins.vocabulary.pods import PodRequest
-from partage_plugins.vocabulary.reasons import Reason
 
 
 class PerNode(ABC):

@@ -13,9 +13,9 @@ from partage_base.daemon.api_server import server_for
 from partage_base.daemon.errors import BadConfiguration
 from partage_base.keyring import KeyringError, load_signing_key
 from partage_base.kube import ApiServer
+from partage_plugins.api import PodUid
 from partage_plugins.registry.registry import Registry
 from partage_plugins.registry.watchdog import Watchdog
-from partage_plugins.vocabulary import PodUid
 from partage_scheduler.api import Events, StatusWriter
 from partage_scheduler.api.binder import WITHIN_S, Binder
 from partage_scheduler.api.claim_writer import ClaimWriter

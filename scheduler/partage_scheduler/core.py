@@ -13,16 +13,16 @@ from partage_base.daemon.errors import BadConfiguration
 from partage_base.daemon.logs import Repeats
 from partage_base.daemon.plugins import load_all
 from partage_base.keyring import Keyring
+from partage_plugins.api import Allocation, PluginName, PodUid
+from partage_plugins.api.keys import PREFIX
 from partage_plugins.errors import PartageError
+from partage_plugins.framework.scheduler import FrameworkSettings, SchedulerFramework
 from partage_plugins.hooks import SCHEDULER_GROUP
 from partage_plugins.hooks import scheduler as scheduler_hooks
 from partage_plugins.registry.calls import Activity
 from partage_plugins.registry.entry_points import blocked_names, installed, tracing
 from partage_plugins.registry.registry import Registry
 from partage_plugins.rules.words import Lexicon
-from partage_plugins.sides.scheduler import SchedulerSide, SideSettings
-from partage_plugins.vocabulary import Allocation, PluginName, PodUid
-from partage_plugins.vocabulary.keys import PREFIX
 from partage_scheduler.cluster import Asks, Cluster, ClusterSettings
 from partage_scheduler.cycle import Cycle
 from partage_scheduler.decision import Decider, Ledger
@@ -80,9 +80,9 @@ def new_core(  # noqa: PLR0913 - what differs between a daemon, a look and a tes
     allocation that counts for them. `trusted` reads allocations on pods, in place of verification by the keys that the
     settings name.
     """
-    of_side = SideSettings(weights=_weights(settings, registry), traced=tracing(os.environ))
-    decider, side = decider_over(registry, settings=of_side, on_renewed=_renewed, activity=activity)
-    ours = (PREFIX, *_answered_for(side))
+    of_side = FrameworkSettings(weights=_weights(settings, registry), traced=tracing(os.environ))
+    decider, framework = decider_over(registry, settings=of_side, on_renewed=_renewed, activity=activity)
+    ours = (PREFIX, *_answered_for(framework))
     if settings.reserve_image and RESOURCE in ours:
         raise BadConfiguration(
             f"reserve_image takes cards from kubelet by pods that ask for {RESOURCE}, and a plugin reads that word as "
@@ -93,7 +93,7 @@ def new_core(  # noqa: PLR0913 - what differs between a daemon, a look and a tes
         decider,
         predicates,
         trusted=trusted or _trust(settings, registry).trusted,
-        asks=Asks(side.requests, ours).of,
+        asks=Asks(framework.requests, ours).of,
         told=told,
         settings=ClusterSettings(
             silent_after_s=settings.silent_after_s, claims_of=settings.scheduler_name if settings.claims else ""
@@ -113,7 +113,7 @@ def new_core(  # noqa: PLR0913 - what differs between a daemon, a look and a tes
         budgets=budgets,
         quotas=quotas,
     )
-    cycle = Cycle(decider, side.requests, cluster, predicates, quotas)
+    cycle = Cycle(decider, framework.requests, cluster, predicates, quotas)
     preemption = Preemption(VictimFinder(cycle, budgets, utc=time.time, longest_grace_s=settings.longest_grace_s))
     return Core(
         cluster=cluster,
@@ -123,29 +123,29 @@ def new_core(  # noqa: PLR0913 - what differs between a daemon, a look and a tes
         intake=intake,
         preemption=preemption,
         predicates=predicates,
-        mirror=_mirror(side, cluster) if settings.mirror else lambda _pod, _allocation: {},
-        lexicon=lexicon_of(side),
+        mirror=_mirror(framework, cluster) if settings.mirror else lambda _pod, _allocation: {},
+        lexicon=lexicon_of(framework),
     )
 
 
-def _mirror(side: SchedulerSide, cluster: Cluster) -> Mirror:
+def _mirror(framework: SchedulerFramework, cluster: Cluster) -> Mirror:
     def mirrored(pod: ApiPod, allocation: Allocation) -> Mapping[str, str]:
-        return side.mirror(seen(pod), allocation, cluster.inventory(allocation.node))
+        return framework.mirror(seen(pod), allocation, cluster.inventory(allocation.node))
 
     return mirrored
 
 
-def _answered_for(side: SchedulerSide) -> Iterable[str]:
+def _answered_for(framework: SchedulerFramework) -> Iterable[str]:
     try:
-        return sorted(side.resources())
+        return sorted(framework.resources())
     except PartageError as error:
         raise BadConfiguration(str(error)) from None
 
 
-def lexicon_of(side: SchedulerSide) -> Lexicon:
+def lexicon_of(framework: SchedulerFramework) -> Lexicon:
     """The words about cards that any of its plugins defines."""
     try:
-        return Lexicon(side.words())
+        return Lexicon(framework.words())
     except PartageError as error:
         raise BadConfiguration(str(error)) from None
 
@@ -180,10 +180,10 @@ def _renewed(why: PartageError) -> None:
 def decider_over(
     registry: Registry,
     *,
-    settings: SideSettings | None = None,
+    settings: FrameworkSettings | None = None,
     on_renewed: Callable[[PartageError], None] | None = None,
     activity: Activity | None = None,
-) -> tuple[Decider, SchedulerSide]:
+) -> tuple[Decider, SchedulerFramework]:
     """A decider without nodes, and the framework over its plugins, which reads requests.
 
     `on_renewed` receives the reason why a plugin was recreated, for the log; `activity` shows which call is running.
@@ -195,6 +195,6 @@ def decider_over(
             on_renewed(why)
 
     books = Ledger()
-    side = SchedulerSide(registry, books, settings=settings, activity=activity, on_renewed=renewed)
-    decider = Decider(side, books)
-    return decider, side
+    framework = SchedulerFramework(registry, books, settings=settings, activity=activity, on_renewed=renewed)
+    decider = Decider(framework, books)
+    return decider, framework

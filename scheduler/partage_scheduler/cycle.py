@@ -16,11 +16,11 @@ import numpy as np
 from msgspec.structs import replace
 
 from partage_plugins.answers import Scores
+from partage_plugins.api import Gang, NodeName, Pod, PodRequest
+from partage_plugins.api.limits import WHOLE_MILLI
+from partage_plugins.api.reasons import Reason
+from partage_plugins.api.usage import usages
 from partage_plugins.errors import PartageError, PluginBroken, PluginError, Refused
-from partage_plugins.vocabulary import Gang, NodeName, Pod, PodRequest
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
-from partage_plugins.vocabulary.reasons import Reason
-from partage_plugins.vocabulary.usage import usages
 from partage_scheduler.claims import ClaimGrant, NotYet, pinned
 from partage_scheduler.cluster import NOTHING, REFUSED, Cause, Cluster
 from partage_scheduler.decision import Barred, Decider, Decision, Explanation

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from partage_plugins.vocabulary import GPU, Allocation, Card, CardId, HealthCause, Inventory, NodeName, PodUid
+from partage_plugins.api import GPU, Allocation, Card, CardId, HealthCause, Inventory, NodeName, PodUid
 from partage_scheduler.cluster import Cluster
 from partage_scheduler.objects import ApiPod
 

@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import Final, Generic, Protocol, TypeVar
 
 from partage_base.kube.unread import Unread
-from partage_plugins.vocabulary import PodUid
-from partage_plugins.vocabulary.keys import ALLOCATION, RESIZED_PODS, SIGNATURE
+from partage_plugins.api import PodUid
+from partage_plugins.api.keys import ALLOCATION, RESIZED_PODS, SIGNATURE
 from partage_scheduler.cluster import Cause, Cluster
 from partage_scheduler.objects import ApiLease, ApiNode, ApiPod, ApiResourceClaim
 from partage_scheduler.objects.base import Meta

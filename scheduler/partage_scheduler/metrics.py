@@ -9,8 +9,8 @@ from typing import Final
 from partage_base.daemon.exposition import Family, Sample
 from partage_base.daemon.metrics import Metrics
 from partage_base.kube import Answered, KubeError
+from partage_plugins.api.names import PluginName
 from partage_plugins.registry.calls import Activity, Call
-from partage_plugins.vocabulary.names import PluginName
 from partage_scheduler.api.binder import Binder
 from partage_scheduler.api.streams import Freshness
 from partage_scheduler.authority import Authority

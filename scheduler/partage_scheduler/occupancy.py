@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 
 from partage_base.daemon.exposition import Family, Sample, escaped
 from partage_base.daemon.fairness import fair_part
-from partage_plugins.vocabulary import Inventory, NodeName
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
+from partage_plugins.api import Inventory, NodeName
+from partage_plugins.api.limits import WHOLE_MILLI
 from partage_scheduler.cluster import Cluster
 from partage_scheduler.cluster.fullness import Fullness, loads, together, whole
 from partage_scheduler.cluster.seats import Seat

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 from partage_base.daemon.settings import PREFIX, SERVICE_LINK, fields_of
 from partage_base.kube import Lease
 from partage_base.version import VERSION
+from partage_plugins.api.keys import SCHEDULER
 from partage_plugins.registry.entry_points import BLOCK_VARIABLE, TRACE_VARIABLE
 from partage_plugins.registry.registry import Registry
-from partage_plugins.vocabulary.keys import SCHEDULER
 from partage_scheduler.settings import SchedulerSettings
 
 MOST_BYTES: Final = 64 << 10

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
+from partage_plugins.api import GPU, Allocation
+from partage_plugins.api.keys import GPU_MEMORY, GPU_MILLI
+from partage_plugins.api.reasons import Reason
+from partage_plugins.api.usage import peak
 from partage_plugins.codecs.quantity import format_bytes
-from partage_plugins.vocabulary import GPU, Allocation
-from partage_plugins.vocabulary.keys import GPU_MEMORY, GPU_MILLI
-from partage_plugins.vocabulary.reasons import Reason
-from partage_plugins.vocabulary.usage import peak
 from partage_scheduler.cluster import Cluster
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.objects.quotas import ApiQuota

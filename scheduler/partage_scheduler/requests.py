@@ -12,11 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from partage_plugins.cache import Cache, structure_bytes
-from partage_plugins.codecs import read_gang
-from partage_plugins.codecs.quantity import CAPPED
-from partage_plugins.errors import DecodeError, Refused
-from partage_plugins.vocabulary import (
+from partage_plugins.api import (
     BudgetUse,
     ContainerRequest,
     Gang,
@@ -25,8 +21,12 @@ from partage_plugins.vocabulary import (
     PodName,
     PodRef,
     PodRequest,
-    Room,
+    Resources,
 )
+from partage_plugins.cache import Cache, structure_bytes
+from partage_plugins.codecs import read_gang
+from partage_plugins.codecs.quantity import CAPPED
+from partage_plugins.errors import DecodeError, Refused
 from partage_scheduler.objects import ApiPod, seen
 from partage_scheduler.predicates.memo import digest_of
 from partage_scheduler.predicates.needs import needs
@@ -42,7 +42,7 @@ class _Known(NamedTuple):
     containers: tuple[ContainerRequest, ...]
     uses: tuple[BudgetUse, ...]
     gang: Gang | None
-    needs: Room
+    needs: Resources
 
 
 class RequestReader:

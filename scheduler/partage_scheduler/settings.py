@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from partage_base.daemon.settings import ADDRESS, Setting
 from partage_base.keyring import KeyFolders
-from partage_plugins.vocabulary import PluginName
+from partage_plugins.api import PluginName
 from partage_scheduler.candidate import CandidateSettings
 
 _KEYS = KeyFolders.at_root(Path("/"))

@@ -16,12 +16,12 @@ from msgspec import Struct
 
 from partage_base.daemon.logs import Repeats
 from partage_base.keyring import KeyringError, SigningKey
+from partage_plugins.api import Allocation
+from partage_plugins.api.keys import ALLOCATION, SIGNATURE
+from partage_plugins.api.kinds import AnyKind
+from partage_plugins.api.names import KeyId
 from partage_plugins.codecs import decode_allocation, encode_allocation, sign, verify
 from partage_plugins.errors import PartageError, Refused
-from partage_plugins.vocabulary import Allocation
-from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
-from partage_plugins.vocabulary.kinds import AnyKind
-from partage_plugins.vocabulary.names import KeyId
 from partage_scheduler.objects import ApiPod
 
 LOOK_EVERY_S: Final = 10.0

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.harness import Bench
-from partage_plugins.vocabulary.keys import GPU_MEMORY, GPU_MILLI
+from partage_plugins.api.keys import GPU_MEMORY, GPU_MILLI
 from rig import images
 from rig.client.manifests import a_pod
 from rig.client.resources import PODS, Json

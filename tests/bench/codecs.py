@@ -16,11 +16,11 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from bench.harness import Bench
+from partage_plugins.api import GPU, ContainerName, GpuGrant, GpuPart, Kind
 from partage_plugins.codecs import decode_allocation, decode_inventory, decode_signature, key_id, sign, verify
 from partage_plugins.codecs.signature import DOMAIN
 from partage_plugins.errors import PartageError, SignatureRefused
-from partage_plugins.sides.scheduler import SchedulerSide
-from partage_plugins.vocabulary import GPU, ContainerName, GpuGrant, GpuPart, Kind
+from partage_plugins.framework.scheduler import SchedulerFramework
 from partage_scheduler.decision import Ledger
 from support.dialect_rows import FILES, Row, all_plugins_where, rows_of
 from unit.codecs import documents
@@ -93,14 +93,14 @@ def measure_dialects(bench: Bench) -> None:
 
 def reading_ns(row: Row, rounds: int) -> float:
     """The median of single readings."""
-    side, pod, remembering = side_where(row.nvidia_gpu), row.read(), caches()
+    framework, pod, remembering = side_where(row.nvidia_gpu), row.read(), caches()
     taken: list[int] = []
     for _ in range(rounds):
         for each in remembering:
             each.cache_clear()
         started = time.perf_counter_ns()
         with suppress(PartageError):
-            side.requests(pod)
+            framework.requests(pod)
         taken.append(time.perf_counter_ns() - started)
     return median(taken)
 
@@ -113,8 +113,8 @@ def asked(row: Row) -> frozenset[Kind]:
 
 
 @cache
-def side_where(nvidia_gpu: str) -> SchedulerSide:
-    return SchedulerSide(all_plugins_where(nvidia_gpu), Ledger())
+def side_where(nvidia_gpu: str) -> SchedulerFramework:
+    return SchedulerFramework(all_plugins_where(nvidia_gpu), Ledger())
 
 
 @runtime_checkable

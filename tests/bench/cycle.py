@@ -21,8 +21,8 @@ from partage_cli.simulation.policies import decider_with
 from partage_cli.simulation.synthetic import synthetic
 from partage_cli.simulation.typical import typical_of
 from partage_cli.simulation.workloads import FleetNode
+from partage_plugins.api import GPU, NodeName, PodRequest, keys
 from partage_plugins.codecs import encode_allocation, encode_inventory, sign
-from partage_plugins.vocabulary import GPU, NodeName, PodRequest, keys
 from partage_scheduler.cluster import Asks, Cluster
 from partage_scheduler.cycle import Bind, Cycle
 from partage_scheduler.objects import ApiNode, ApiPod

@@ -22,15 +22,15 @@ from partage_cli.simulation.policies import decider_with
 from partage_cli.simulation.synthetic import Mix, synthetic
 from partage_cli.simulation.typical import shape_of, typical_of
 from partage_cli.simulation.workloads import CARD_MEMORY_BYTES, GIB, FleetNode, node_of, pod_ref
-from partage_plugins.vocabulary import GPU, Allocation, ContainerName, GpuGrant, PodRequest, PodUid, Room
+from partage_plugins.api import GPU, Allocation, ContainerName, GpuGrant, PodRequest, PodUid, Resources
 from partage_scheduler.decision import Decider
 
 CARDS: Final = 8
 PODS_A_NODE: Final = 12
 SHARES: Final = (50, 110, 160, 230, 320, 470, 650, 810, 1000)
 """What the pods that are there before may have of a card, each where it fits."""
-NEEDS: Final = tuple(Room(cpu_milli=cores * 1000, memory_bytes=2 * cores * GIB) for cores in (1, 3, 4, 8))
-ROOM: Final = Room(cpu_milli=128_000, memory_bytes=1024 * GIB)
+NEEDS: Final = tuple(Resources(cpu_milli=cores * 1000, memory_bytes=2 * cores * GIB) for cores in (1, 3, 4, 8))
+ROOM: Final = Resources(cpu_milli=128_000, memory_bytes=1024 * GIB)
 MODELS: Final = ("large", "small", "old", "middle", "roomy", "newest")
 MIX: Final = Mix(name="mixed, some choosy", choosy=0.1)
 CASES: Final = (("fgd+", 5_000, 1000), ("fgd+", 10_000, 2000), ("kubeshare", 5_000, 300))

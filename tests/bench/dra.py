@@ -22,7 +22,7 @@ from bench.harness import Bench
 from partage_base.kube import Access, ApiServer, resource_claim_path
 from partage_dra.claims import Claim
 from partage_dra.kubelet import messages
-from partage_plugins.vocabulary.places import DRA_SOCKET
+from partage_plugins.api.places import DRA_SOCKET
 from rig import images
 from rig.client.pods import Pod
 from rig.client.resources import Json

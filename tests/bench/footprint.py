@@ -18,7 +18,7 @@ import msgspec
 
 from bench.cycle import NODES, POD, SMALLER, Scheduler, pod_object
 from bench.harness import Bench
-from partage_plugins.vocabulary import NodeName, PodUid
+from partage_plugins.api import NodeName, PodUid
 from partage_scheduler.objects.excess import OF_NODES, OF_PODS
 from support.procfs import status
 

@@ -20,7 +20,7 @@ from bench.creating.requests import Made, made
 from bench.harness import STOLEN, Bench
 from bench.measuring.rounds import Stolen, as_difference, quiet_rounds
 from bench.measuring.surroundings import time_now
-from partage_plugins.vocabulary import GpuGrant, PodUid
+from partage_plugins.api import GpuGrant, PodUid
 
 ON_NODE: Final = 50
 AT_ONCE: Final = 5

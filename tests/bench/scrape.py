@@ -14,8 +14,8 @@ from typing import Final
 
 from bench.harness import Bench
 from partage_base.daemon.exposition import page
+from partage_plugins.api import GPU, Allocation, Card, CardId, ContainerName, GpuGrant, NodeName, PodUid, Reads
 from partage_plugins.codecs import CRIT
-from partage_plugins.vocabulary import GPU, Allocation, Card, CardId, ContainerName, GpuGrant, NodeName, PodUid, Reads
 from partage_scheduler.core import Core, new_core, plugins
 from partage_scheduler.occupancy import OccupancyMetrics
 from partage_scheduler.signatures import as_written

@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 
 from partage_plugins import Refused, hookimpl
-from partage_plugins.vocabulary import GPU, Adjustment, Card, CardId, ContainerKey, Device, GpuPart, Granted
-from partage_plugins.vocabulary.node import Gauge, NodeContext
+from partage_plugins.api import GPU, Adjustment, Card, CardId, ContainerKey, Device, GpuPart, Granted
+from partage_plugins.api.node import Gauge, NodeContext
 
 
 class GpuNode:

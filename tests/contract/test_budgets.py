@@ -22,11 +22,7 @@ from partage_fpga_template.kind import FPGA, FpgaRequest
 from partage_fpga_template.scheduler import FpgaScheduler
 from partage_gpu.allocator import GpuAllocator
 from partage_plugins import hookimpl
-from partage_plugins.codecs import decode_allocation, decode_inventory, decode_raw_grants, encode_allocation
-from partage_plugins.codecs.allocation import container_key
-from partage_plugins.sides.scheduler import SchedulerSide
-from partage_plugins.testing.examples import inventory, like, pod
-from partage_plugins.vocabulary import (
+from partage_plugins.api import (
     GPU,
     Allocation,
     Budgeted,
@@ -39,6 +35,10 @@ from partage_plugins.vocabulary import (
     PodUid,
     Slot,
 )
+from partage_plugins.codecs import decode_allocation, decode_inventory, decode_raw_grants, encode_allocation
+from partage_plugins.codecs.allocation import container_key
+from partage_plugins.framework.scheduler import SchedulerFramework
+from partage_plugins.testing.examples import inventory, like, pod
 from support.extent import examples
 from support.sides import Record, load_scheduler, slots
 
@@ -94,23 +94,23 @@ class Node:
             gpu=GpuAllocator, fpga=FpgaScheduler, spoken=Spoken, native_dialect=NativeDialect
         )
         assert not report.faults
-        self.side = SchedulerSide(self.registry, Record())
+        self.framework = SchedulerFramework(self.registry, Record())
         self.inventory = decode_inventory(NODE, self.registry.kinds)
-        self.side.node_added(HERE, NodeName("n"), self.inventory)
+        self.framework.node_added(HERE, NodeName("n"), self.inventory)
         self.holdings: list[Holding] = []
 
     def place(self, wanted: Pod) -> Allocation | None:
         """Places it, if there is room; what is read from the text that would be written on it."""
-        request = self.side.requests(wanted)
-        if not request.containers or not self.side.fits(request, slots(HERE)).fits[0]:
+        request = self.framework.requests(wanted)
+        if not request.containers or not self.framework.fits(request, slots(HERE)).fits[0]:
             return None
-        grants = self.side.allocate(request, HERE)
+        grants = self.framework.allocate(request, HERE)
         written = Allocation(gen=1, pod=wanted.ref.uid, node=NodeName("n"), containers=grants, uses=request.uses)
         text = encode_allocation(written)
         read = decode_allocation(text, _KINDS)
         assert read == written
         assert set(decode_raw_grants(text)) == request.asking
-        self.side.take(HERE, read)
+        self.framework.take(HERE, read)
         return read
 
     def start(self, allocation: Allocation, name: ContainerName) -> None:
@@ -166,7 +166,7 @@ def test_a_budget_frees_all_that_it_held_and_no_more(wanted: list[Pod]) -> None:
     node = Node()
     first = placed(node, wanted)
     for allocation in first:
-        node.side.give_back(HERE, allocation)
+        node.framework.give_back(HERE, allocation)
     assert placed(node, wanted) == first
 
 

@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from contract.cards import card, part
+from partage_plugins.api import GPU, Adjustment, Granted
+from partage_plugins.api.node import NodeContext
 from partage_plugins.hooks import hookimpl
 from partage_plugins.testing import Conformance, Subject
 from partage_plugins.testing.examples import inventory, pod
-from partage_plugins.vocabulary import GPU, Adjustment, Granted
-from partage_plugins.vocabulary.node import NodeContext
 from support.broker import Broker
 from unit.gpu_node.nodes import CARDS, FIRST
 

@@ -94,7 +94,7 @@ OF_AN_EXTRA = {
     **dict.fromkeys(("audit", "drain", "explain", "simulate"), "scheduler"),
     "simgpu": "simulated",
 }
-OF_THE_SCHEDULER = ("numpy", "partage_plugins.sides.scheduler", "partage_fpga_template.scheduler")
+OF_THE_SCHEDULER = ("numpy", "partage_plugins.framework.scheduler", "partage_fpga_template.scheduler")
 OF_THE_NODE = ("pynvml", "partage_gpu.discovery.discovery", "partage_fpga_template.node")
 
 
@@ -212,10 +212,10 @@ def test_a_plugin_that_cannot_be_imported_is_reported_and_costs_no_other(fresh: 
     assert (said["kinds"], said["imported"]) == (BOTH, [])
 
 
-@pytest.mark.parametrize(("side", "others"), [("node", OF_THE_SCHEDULER), ("scheduler", OF_THE_NODE)])
-def test_one_side_imports_nothing_of_the_other(fresh: Environment, side: str, others: tuple[str, ...]) -> None:
-    said = fresh.said(SIDE, side, *others)
-    with_template = OURS[f"partage.{side}"] + 1
+@pytest.mark.parametrize(("framework", "others"), [("node", OF_THE_SCHEDULER), ("scheduler", OF_THE_NODE)])
+def test_one_side_imports_nothing_of_the_other(fresh: Environment, framework: str, others: tuple[str, ...]) -> None:
+    said = fresh.said(SIDE, framework, *others)
+    with_template = OURS[f"partage.{framework}"] + 1
     assert (len(said["loaded"]), said["faults"], said["imported"]) == (with_template, [], [])
 
 

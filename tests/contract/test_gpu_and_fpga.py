@@ -14,6 +14,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from contract.cards import card, part
 from partage_fpga_template.kind import FPGA
+from partage_plugins.api import GPU, Allocation, Granted, Inventory, Kind, NodeName, PodRequest, Resources, Slot
+from partage_plugins.api.node import NodeContext
 from partage_plugins.codecs import (
     decode_allocation,
     decode_inventory,
@@ -23,18 +25,16 @@ from partage_plugins.codecs import (
     sign,
     verify,
 )
+from partage_plugins.framework.node import NodeFramework
+from partage_plugins.framework.scheduler import SchedulerFramework
 from partage_plugins.hooks import node as node_hooks
 from partage_plugins.hooks import scheduler as scheduler_hooks
 from partage_plugins.registry.calls import Activity, Call
 from partage_plugins.registry.entry_points import from_paths
 from partage_plugins.registry.registry import Registry
-from partage_plugins.sides.node import NodeSide
-from partage_plugins.sides.scheduler import SchedulerSide
 from partage_plugins.testing.examples import container, pod
 from partage_plugins.testing.fixtures import PluginHosts, plugin_host
 from partage_plugins.testing.node_stage import RunningHost
-from partage_plugins.vocabulary import GPU, Allocation, Granted, Inventory, Kind, NodeName, PodRequest, Room, Slot
-from partage_plugins.vocabulary.node import NodeContext
 from support.sides import Record
 
 __all__ = ["plugin_host"]
@@ -70,21 +70,21 @@ class Cluster:
     def __init__(self, inventory: bytes) -> None:
         self.seen = Seen()
         self.registry = loaded(scheduler_hooks, IN_SCHEDULER)
-        self.side = SchedulerSide(self.registry, Record(), activity=self.seen)
+        self.framework = SchedulerFramework(self.registry, Record(), activity=self.seen)
         self.inventory = decode_inventory(inventory, self.registry.kinds)
         boards = self.inventory.part(FPGA)
         boards_only = Inventory(kinds={FPGA.name: boards})
         for slot, each in enumerate((Inventory(kinds={}), self.inventory, boards_only)):
-            self.side.node_added(Slot(slot), NodeName(f"node-{slot}"), each)
+            self.framework.node_added(Slot(slot), NodeName(f"node-{slot}"), each)
 
     def reasons(self, request: PodRequest) -> list[str]:
-        verdict = self.side.fits(request, np.arange(3, dtype=np.int32))
+        verdict = self.framework.fits(request, np.arange(3, dtype=np.int32))
         codes, table = verdict.reasons()
         return ["" if fits else str(table[code]) for fits, code in zip(verdict.fits, codes, strict=True)]
 
     def allocated(self, request: PodRequest) -> str:
         """The allocation on the node that has both, as it is written on the pod."""
-        grants = self.side.allocate(request, Slot(1))
+        grants = self.framework.allocate(request, Slot(1))
         return encode_allocation(Allocation(gen=1, pod=request.pod.uid, node=NodeName("node-1"), containers=grants))
 
 
@@ -101,9 +101,9 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 def inventory(root: Path) -> bytes:
     """The inventory as the advertiser writes it."""
-    side = NodeSide(loaded(node_hooks, ON_NODE))
-    started(side, root)
-    return encode_inventory(Inventory(kinds=side.discover(())))
+    framework = NodeFramework(loaded(node_hooks, ON_NODE))
+    started(framework, root)
+    return encode_inventory(Inventory(kinds=framework.discover(())))
 
 
 @pytest.fixture
@@ -125,9 +125,9 @@ def loaded(hooks: ModuleType, paths: dict[str, str]) -> Registry:
     return registry
 
 
-def started(side: NodeSide, root: Path) -> None:
+def started(framework: NodeFramework, root: Path) -> None:
     context = NodeContext(node=NODE, role="advertiser", root=PurePosixPath(root), wake=lambda: None)
-    assert not side.started(context)
+    assert not framework.started(context)
 
 
 def hooks_of(module: ModuleType) -> set[str]:
@@ -142,17 +142,17 @@ def granted_to(name: str, allocation: str, inventory: bytes) -> Granted:
 
 
 def test_a_pod_that_asks_for_both_fits_where_both_are(cluster: Cluster) -> None:
-    request = cluster.side.requests(POD)
+    request = cluster.framework.requests(POD)
     assert request.kinds == {GPU.name, FPGA.name}
     no_card, no_board = "node(s) had no cards", "not enough free FPGA boards"
     assert cluster.reasons(request) == [no_card, "", no_card]
-    assert cluster.reasons(cluster.side.requests(pod({"fpga.example.com/boards": "1"}))) == [no_board, "", ""]
+    assert cluster.reasons(cluster.framework.requests(pod({"fpga.example.com/boards": "1"}))) == [no_board, "", ""]
 
 
 def test_batch_hooks_are_called_once_for_all_nodes(cluster: Cluster) -> None:
-    request, slots = cluster.side.requests(POD), np.arange(3, dtype=np.int32)
-    cluster.side.fits(request, slots)
-    cluster.side.scores(request, slots[1:2])
+    request, slots = cluster.framework.requests(POD), np.arange(3, dtype=np.int32)
+    cluster.framework.fits(request, slots)
+    cluster.framework.scores(request, slots[1:2])
     once = {(hook, plugin): 1 for hook in ("partage_fits", "partage_scores") for plugin in ("gpu", "fpga")}
     assert {call: times for call, times in cluster.seen.calls.items() if call in once} == once
 
@@ -162,7 +162,7 @@ def test_what_is_granted_of_both_kinds_reaches_the_container(
 ) -> None:
     """Allocated, signed, verified and adjusted in the plugin host; the changes of both plugins come as one."""
     private = Ed25519PrivateKey.generate()
-    request = cluster.side.requests(POD)
+    request = cluster.framework.requests(POD)
     allocation = cluster.allocated(request)
     verify(allocation, sign(allocation, private), {key_id(private.public_key()): private.public_key()})
 
@@ -175,31 +175,31 @@ def test_what_is_granted_of_both_kinds_reaches_the_container(
     assert main.owners["devices /dev/nvidia0"] == ("gpu",)
     assert not main.unenforced
 
-    side = host.adjust(container("side-1", pod=POD.ref), granted_to("side-1", allocation, inventory))
-    assert side.adjustment.env == {"FPGA_BOARDS": "fpga2"}
+    framework = host.adjust(container("side-1", pod=POD.ref), granted_to("side-1", allocation, inventory))
+    assert framework.adjustment.env == {"FPGA_BOARDS": "fpga2"}
 
 
 def test_what_is_taken_and_given_back_is_counted_by_both_owners(cluster: Cluster) -> None:
-    request = cluster.side.requests(POD)
+    request = cluster.framework.requests(POD)
     allocation = decode_allocation(cluster.allocated(request), cluster.registry.kinds)
-    cluster.side.take(Slot(1), allocation)
+    cluster.framework.take(Slot(1), allocation)
     assert cluster.reasons(request)[1] == "not enough free FPGA boards"
-    cluster.side.give_back(Slot(1), allocation)
+    cluster.framework.give_back(Slot(1), allocation)
     assert cluster.reasons(request)[1] == ""
     assert cluster.allocated(request) == encode_allocation(allocation)
 
 
 def test_every_hook_of_the_scheduler_is_called(cluster: Cluster) -> None:
-    assert len(cluster.side.resources()) == 1  # the boards; ours are known by their prefix
-    request = cluster.side.requests(POD)
-    cluster.side.shape(request)
-    cluster.side.node_room(Slot(1), Room(cpu_milli=8000), Room(cpu_milli=500))
-    cluster.side.scores(request, np.array([1], dtype=np.int32))
+    assert len(cluster.framework.resources()) == 1  # the boards; ours are known by their prefix
+    request = cluster.framework.requests(POD)
+    cluster.framework.shape(request)
+    cluster.framework.node_room(Slot(1), Resources(cpu_milli=8000), Resources(cpu_milli=500))
+    cluster.framework.scores(request, np.array([1], dtype=np.int32))
     cluster.reasons(request)
     allocation = decode_allocation(cluster.allocated(request), cluster.registry.kinds)
-    cluster.side.take(Slot(1), allocation)
-    cluster.side.give_back(Slot(1), allocation)
-    cluster.side.node_removed(Slot(1))
+    cluster.framework.take(Slot(1), allocation)
+    cluster.framework.give_back(Slot(1), allocation)
+    cluster.framework.node_removed(Slot(1))
     assert owners(cluster.registry, (GPU.name, FPGA.name)) == ["gpu", "fpga"]  # which partage_kind said
     of_others = {"partage_mirror", "partage_words"}  # the two know no other system's words
     assert cluster.seen.hooks | {"partage_kind"} | of_others == hooks_of(scheduler_hooks)
@@ -210,13 +210,13 @@ def test_every_hook_of_the_node_is_called(
 ) -> None:
     """By the advertiser in its own process, and by the host in its child; the plugin writes down what it was asked."""
     registry = loaded(node_hooks, ON_NODE)
-    advertiser = NodeSide(registry)
+    advertiser = NodeFramework(registry)
     started(advertiser, root)
     advertiser.discover(())
     assert {gauge.name for gauge in advertiser.samples()} == {"gpu_busy_ratio", "fpga_boards"}
     asked = container(pod=POD.ref)
     running = plugin_host(ON_NODE)
-    granted = granted_to("main", cluster.allocated(cluster.side.requests(POD)), inventory)
+    granted = granted_to("main", cluster.allocated(cluster.framework.requests(POD)), inventory)
     running.adjust(asked, granted)
     running.removed(asked.key)
     running.stop()

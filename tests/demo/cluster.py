@@ -14,8 +14,8 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec.structs import replace
 
-from partage_plugins.vocabulary import PodUid
-from partage_plugins.vocabulary.keys import GPU_MEMORY, GPU_MILLI
+from partage_plugins.api import PodUid
+from partage_plugins.api.keys import GPU_MEMORY, GPU_MILLI
 from rig.client.manifests import a_pod
 from rig.client.pods import Pod
 from rig.client.resources import PODS

@@ -15,7 +15,7 @@ import msgspec
 from fuzz import _codecs
 from partage_base.kube.answers import decoded, shallow
 from partage_base.kube.errors import Nonsense
-from partage_plugins.vocabulary import Slot
+from partage_plugins.api import Slot
 from partage_scheduler.objects import ApiNode, ApiPod, seen
 from partage_scheduler.predicates import Predicates, needs
 from support.objects import node

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from fuzz import _codecs
 from fuzz.engine.json_mutation import change_json
+from partage_plugins.api import GPU, Allocation, budget_of
 from partage_plugins.codecs import (
     decode_allocation,
     decode_container,
@@ -25,7 +26,6 @@ from partage_plugins.codecs import (
     encode_inventory,
 )
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import GPU, Allocation, budget_of
 from unit.codecs import documents
 
 

@@ -10,9 +10,9 @@ import json
 from fuzz import _codecs
 from partage_oci.rewrite import read_config, require_confined, rewritten, shown
 from partage_oci.words import asked_of
+from partage_plugins.api import Adjustment, ContainerKey
 from partage_plugins.codecs.native import read_requests
 from partage_plugins.errors import PartageError, Refused
-from partage_plugins.vocabulary import Adjustment, ContainerKey
 
 ID = "5" * 64
 _LONGEST = 4096

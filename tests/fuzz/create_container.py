@@ -17,8 +17,8 @@ from fuzz._requests import ANNOTATIONS, ENV, MOUNTS, keys_of, said
 from fuzz.engine.wire_mutation import NoMessage, change_message
 from partage_base.cri import MessageWrong, read_create
 from partage_crishim.verdicts import CREATE_CONTAINER, HeldCall, Pass, Refuse, Rewrite
+from partage_plugins.api.nvidia import MIG_VARIABLES, VISIBLE, mounted_name
 from partage_plugins.rules.paths import clean_path
-from partage_plugins.vocabulary.nvidia import MIG_VARIABLES, VISIBLE, mounted_name
 from unit.cri import gogo
 from unit.crishim.rules import wire
 from unit.crishim.rules.allocations import WHOLE, allocation, signed

@@ -9,7 +9,7 @@ from typing import Final
 
 from fuzz.engine.wire_mutation import NoMessage, change_message, read
 from partage_base.cri import MessageWrong, RuntimeClient, UnaryClient
-from partage_plugins.vocabulary.keys import CONTAINER
+from partage_plugins.api.keys import CONTAINER
 from unit.cri import gogo
 from unit.crishim.rules import wire
 

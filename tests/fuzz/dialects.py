@@ -12,9 +12,9 @@ from typing import Any, Final
 import msgspec
 
 from fuzz import _codecs
+from partage_plugins.api import Pod
 from partage_plugins.errors import DecodeError, Refused
-from partage_plugins.sides.scheduler import SchedulerSide
-from partage_plugins.vocabulary import Pod
+from partage_plugins.framework.scheduler import SchedulerFramework
 from partage_scheduler.decision import Ledger
 from partage_scheduler.objects import ApiPod, seen
 from support.dialect_rows import FILES, all_plugins_where, rows_of
@@ -39,7 +39,7 @@ DICTIONARY: Final = (
     *sorted({word.encode() for pod in _PODS for word in _words(pod)}),
     *(b"NaN", b"-0", b"1e99", b".5", b"0x1p-1", b"1_0"),
 )
-_SIDES: Final = tuple(SchedulerSide(all_plugins_where(each), Ledger()) for each in ("kubelet", "whole", "hami"))
+_SIDES: Final = tuple(SchedulerFramework(all_plugins_where(each), Ledger()) for each in ("kubelet", "whole", "hami"))
 
 
 def target(data: bytes) -> str:
@@ -47,12 +47,12 @@ def target(data: bytes) -> str:
         pod, same = seen(_READER.decode(data)), seen(_READER.decode(data))
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return "no pod"
-    return ", ".join(_said(side, pod, same) for side in _SIDES)
+    return ", ".join(_said(framework, pod, same) for framework in _SIDES)
 
 
-def _said(side: SchedulerSide, pod: Pod, same: Pod) -> str:
+def _said(framework: SchedulerFramework, pod: Pod, same: Pod) -> str:
     try:
-        request = side.requests(pod)
+        request = framework.requests(pod)
     except DecodeError as error:
         return _codecs.refused(error)
     except Refused as error:
@@ -60,7 +60,7 @@ def _said(side: SchedulerSide, pod: Pod, same: Pod) -> str:
         if len(said) >= _LONGEST or not said.isprintable():
             raise AssertionError(f"a refusal that is no short, printable line: {said!r}") from error
         return f"refused: {said[:30]}"
-    again = side.requests(same)
+    again = framework.requests(same)
     if request != again or hash(request) != hash(again):
         raise AssertionError(f"equal pods asked for something else: {request}, then {again}")
     return f"asks for {len(request.containers)}"

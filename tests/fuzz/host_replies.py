@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
+from partage_plugins.api import Adjustment
+from partage_plugins.framework.node import Adjusted
 from partage_plugins.host import messages
 from partage_plugins.host.channel import Channel, ChildGone
-from partage_plugins.sides.node import Adjusted
-from partage_plugins.vocabulary import Adjustment
 
 _WHOLE: Final = (
     messages.Done(id=1),

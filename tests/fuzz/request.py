@@ -9,10 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fuzz import _codecs
-from partage_plugins.codecs import parse_quantity, read_requests
-from partage_plugins.codecs.native import read_asks
-from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import (
+from partage_plugins.api import (
     Budgeted,
     ContainerName,
     GpuRequest,
@@ -24,6 +21,9 @@ from partage_plugins.vocabulary import (
     PodUid,
     keys,
 )
+from partage_plugins.codecs import parse_quantity, read_requests
+from partage_plugins.codecs.native import read_asks
+from partage_plugins.errors import DecodeError
 
 SEEDS = (
     b"c main\nl partage.dev/gpu-milli 500\nl partage.dev/gpu-memory 8Gi\na partage.dev/limit-milli 1000",

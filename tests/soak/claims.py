@@ -28,10 +28,10 @@ from partage_isolation.store.rows_file import RowsFile
 from partage_isolation.store.specs import BUDGETS_FOLDER
 from partage_isolation.store.specs import FOLDER as LIMITS_FOLDER
 from partage_isolation.wire.messages import ContainerTold
+from partage_plugins.api.claims import ClaimRecord
+from partage_plugins.api.limits import WHOLE_MILLI
+from partage_plugins.api.places import CLAIMS_FOLDER
 from partage_plugins.codecs.quantity import parse_whole_quantity
-from partage_plugins.vocabulary.claims import ClaimRecord
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
-from partage_plugins.vocabulary.places import CLAIMS_FOLDER
 from rig.client.pods import Pod
 from rig.client.resources import RESOURCE_CLAIMS, Json
 from rig.client.wait import until

@@ -26,9 +26,9 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec.structs import replace
 
+from partage_plugins.api import PodUid
+from partage_plugins.api.keys import GPU_MEMORY, GPU_MILLI
 from partage_plugins.codecs import key_id
-from partage_plugins.vocabulary import PodUid
-from partage_plugins.vocabulary.keys import GPU_MEMORY, GPU_MILLI
 from rig import critest
 from rig.client.pods import Pod
 from rig.critest import Critest, Outcome, Run

@@ -30,10 +30,10 @@ TABLE: Final[Mapping[str, Repeated]] = {
     "crishim": Repeated(("real/crishim/test_restarts.py", "real/conformance"), {"TEST_ROUNDS": "10"}),
     "feasible": Repeated(("real/scheduler/test_feasible.py",), {"TEST_CLUSTERS": "40"}),
     "leases": Repeated(
-        ("isolation/leases/test_chaos.py", "isolation/leases/test_programs.py"),
+        ("isolation/timeslices/test_chaos.py", "isolation/timeslices/test_programs.py"),
         {"TEST_STEPS": "1000", "TEST_BROKER_KILLS": "100"},
     ),
-    "moving": Repeated(("isolation/moving/test_kills.py",), {"TEST_RUNS": "100"}),
+    "moving": Repeated(("isolation/migration/test_kills.py",), {"TEST_RUNS": "100"}),
     "limits": Repeated(("isolation/broker/test_restarts.py",), {"TEST_BROKER_KILLS": "100"}),
     "resize": Repeated(("real/chain/test_resizing.py",), {"TEST_WISHES": "300"}),
     "sharepods": Repeated(("real/sharepods/test_kills.py",), {"TEST_SHAREPODS": "100", "TEST_KILLS": "20"}),

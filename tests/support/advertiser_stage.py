@@ -15,11 +15,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from partage_plugins.api import GPU, Card
+from partage_plugins.api.inventory import Inventory
+from partage_plugins.api.keys import INVENTORY as ANNOTATION
+from partage_plugins.api.places import INVENTORY_FILE
 from partage_plugins.codecs import decode_inventory
-from partage_plugins.vocabulary import GPU, Card
-from partage_plugins.vocabulary.inventory import Inventory
-from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
-from partage_plugins.vocabulary.places import INVENTORY_FILE
 from rig.client.resources import LEASES, Json
 from rig.client.wait import until
 from rig.identity.identities import write_private

@@ -31,9 +31,9 @@ from partage_isolation.wire.messages import (
     answer_line,
     read_question,
 )
+from partage_plugins.api import CardId, ContainerName, Mount, Namespace, PodName, PodRef, PodUid
+from partage_plugins.api.places import BROKER_SOCKET
 from partage_plugins.codecs import container_key
-from partage_plugins.vocabulary import CardId, ContainerName, Mount, Namespace, PodName, PodRef, PodUid
-from partage_plugins.vocabulary.places import BROKER_SOCKET
 
 CARD: Final = CardId("GPU-5a1e3c8e-0f0b-4d2a-9c11-0123456789ab")
 GIB: Final = 1 << 30

@@ -27,9 +27,9 @@ from partage_base.keyring import KeyFolders, add_pair, load_public_keys
 from partage_dialects.settings import NVIDIA_GPU
 from partage_gpu.allocator.plan import NAMESPACES as EXCLUSION_NAMESPACES
 from partage_isolation.wire.messages import ContainerTold
+from partage_plugins.api import GPU, Allocation, ContainerName, GpuGrant
+from partage_plugins.api.keys import ALLOCATION, SIGNATURE
 from partage_plugins.codecs import decode_allocation, verify
-from partage_plugins.vocabulary import GPU, Allocation, ContainerName, GpuGrant
-from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
 from rig.client.manifests import a_pod
 from rig.client.pods import Pod
 from rig.client.resources import LEASES

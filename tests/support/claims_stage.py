@@ -20,9 +20,9 @@ from msgspec.structs import replace
 
 from partage_base.keyring import KeyFolders, add_pair
 from partage_base.kube import micro_time
+from partage_plugins.api import GPU, Ready
+from partage_plugins.api.keys import INVENTORY
 from partage_plugins.codecs import decode_inventory, encode_inventory
-from partage_plugins.vocabulary import GPU, Ready
-from partage_plugins.vocabulary.keys import INVENTORY
 from rig.client.cluster import Cluster
 from rig.client.policies import why_not_denied
 from rig.client.resources import LEASES, RESOURCE_CLAIMS, RESOURCE_SLICES, Json, path_of

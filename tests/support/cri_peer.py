@@ -17,7 +17,7 @@ from typing import Any
 import grpc  # type: ignore[import-untyped]
 
 from partage_base.cri.schema import ContainerStatusResponse, ListContainersResponse
-from partage_plugins.vocabulary.keys import CONTAINER
+from partage_plugins.api.keys import CONTAINER
 
 RUNNING = 1
 

@@ -16,8 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from msgspec.structs import replace
 
 from partage_base.keyring import encode_public
-from partage_plugins.codecs import encode_inventory, key_id
-from partage_plugins.vocabulary import (
+from partage_plugins.api import (
     GPU,
     Allocation,
     CardId,
@@ -29,7 +28,8 @@ from partage_plugins.vocabulary import (
     NodeName,
     PodUid,
 )
-from partage_plugins.vocabulary.keys import ALLOCATION
+from partage_plugins.api.keys import ALLOCATION
+from partage_plugins.codecs import encode_inventory, key_id
 from rig.client.manifests import a_pod
 from rig.client.pods import Pod
 from rig.client.wait import until

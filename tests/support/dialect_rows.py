@@ -22,11 +22,11 @@ import msgspec
 import msgspec.yaml
 
 from partage_dialects.settings import NVIDIA_GPU
+from partage_plugins.api import GPU, Budgeted, BudgetName, ContainerName, GpuRequest, Kind, Pod
 from partage_plugins.hooks import SCHEDULER_GROUP
 from partage_plugins.hooks import scheduler as scheduler_hooks
 from partage_plugins.registry.entry_points import blocked_names, installed
 from partage_plugins.registry.registry import Registry
-from partage_plugins.vocabulary import GPU, Budgeted, BudgetName, ContainerName, GpuRequest, Kind, Pod
 from partage_scheduler.objects import ApiPod, seen
 
 FILES: Final = sorted((Path(__file__).parents[2] / "plugins/dialects/tests/conformance").glob("*.yaml"))

@@ -19,8 +19,8 @@ from typing import Any, Final
 
 from partage_base.claim_records import ClaimRecords
 from partage_isolation.wire.messages import ContainerTold
-from partage_plugins.vocabulary.claims import DRIVER, ClaimRecord, ClaimUid
-from partage_plugins.vocabulary.places import CDI_FOLDER
+from partage_plugins.api.claims import DRIVER, ClaimRecord, ClaimUid
+from partage_plugins.api.places import CDI_FOLDER
 from rig.client.manifests import a_pod
 from rig.client.pods import Pod
 from rig.client.resources import (

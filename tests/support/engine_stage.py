@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from partage_plugins.vocabulary.places import ENGINES_FOLDER, INVENTORY_FILE, OCI_SOCKET
+from partage_plugins.api.places import ENGINES_FOLDER, INVENTORY_FILE, OCI_SOCKET
 from partage_simgpu.build import built as built_simgpu
 from rig.client.wait import until
 from rig.machine.components import Component

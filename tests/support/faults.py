@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import partage_base
 from partage_base.version import VERSION
-from partage_plugins.vocabulary import CardId
-from partage_plugins.vocabulary.keys import CARDS, GPU_MEMORY, GPU_MILLI
+from partage_plugins.api import CardId
+from partage_plugins.api.keys import CARDS, GPU_MEMORY, GPU_MILLI
 from partage_simgpu.driver_root import LIBRARIES
 from rig.client.pods import Pod
 from rig.client.resources import CLUSTER_ROLES

@@ -11,7 +11,7 @@ import numpy as np
 from partage_gpu.allocator import AllocatorSettings, GpuAllocator
 from partage_gpu.allocator.mix import read_mix
 from partage_gpu.allocator.shapes import Typical
-from partage_plugins.vocabulary import (
+from partage_plugins.api import (
     GPU,
     Allocation,
     Card,
@@ -28,8 +28,8 @@ from partage_plugins.vocabulary import (
     PodRef,
     PodRequest,
     PodUid,
+    Resources,
     Role,
-    Room,
     Slot,
 )
 
@@ -66,7 +66,7 @@ def pod(
         for place, each in enumerate(asks)
     )
     ref = PodRef(namespace=Namespace("default"), name=PodName(uid), uid=PodUid(uid))
-    return PodRequest(pod=ref, containers=containers, needs=Room(cpu_milli=cpu_milli))
+    return PodRequest(pod=ref, containers=containers, needs=Resources(cpu_milli=cpu_milli))
 
 
 class Fleet:
@@ -85,7 +85,7 @@ class Fleet:
         for slot, of_node in enumerate(nodes):
             self.add(Slot(slot), of_node)
             if cpu_milli is not None:
-                room = Room(cpu_milli=cpu_milli)
+                room = Resources(cpu_milli=cpu_milli)
                 self.plugin.partage_node_room(Slot(slot), room, room)
 
     def add(self, slot: Slot, of_node: Sequence[Card], links: tuple[tuple[int, ...], ...] = ()) -> None:

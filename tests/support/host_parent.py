@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import sys
 
+from partage_plugins.api import NodeName
 from partage_plugins.host import HostSettings, PluginHost
-from partage_plugins.vocabulary import NodeName
 from support.sides import container, granted_raw
 
 

@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 
 from partage_plugins import Refused, hookimpl
-from partage_plugins.vocabulary import Adjustment, Container, Granted
-from partage_plugins.vocabulary.node import NodeContext
+from partage_plugins.api import Adjustment, Container, Granted
+from partage_plugins.api.node import NodeContext
 from support.sides import THING
 
 

@@ -30,11 +30,10 @@ from partage_isolation.library.pages import install_page
 from partage_isolation.store.folders import OBJECTS
 from partage_isolation.wire.client import BrokerClient, ControlError
 from partage_isolation.wire.messages import ContainerTold, Prepare, Prepared, SetLimits, Told
-from partage_plugins.codecs.inventory import encode_inventory
-from partage_plugins.vocabulary.gpu import Card as CardFacts
-from partage_plugins.vocabulary.gpu import GpuGrant, GpuPart
-from partage_plugins.vocabulary.inventory import Inventory
-from partage_plugins.vocabulary.names import (
+from partage_plugins.api.gpu import Card as CardFacts
+from partage_plugins.api.gpu import GpuGrant, GpuPart
+from partage_plugins.api.inventory import Inventory
+from partage_plugins.api.names import (
     BudgetName,
     CardId,
     ContainerKey,
@@ -44,8 +43,9 @@ from partage_plugins.vocabulary.names import (
     PodName,
     PodUid,
 )
-from partage_plugins.vocabulary.places import INVENTORY_FILE
-from partage_plugins.vocabulary.pods import Gang, PodRef
+from partage_plugins.api.places import INVENTORY_FILE
+from partage_plugins.api.pods import Gang, PodRef
+from partage_plugins.codecs.inventory import encode_inventory
 from partage_simgpu.description import card_uuid
 from partage_simgpu.node import SimulatedNode
 from rig.client import wait

@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from partage_isolation.library.objects import built as built_library
 from partage_isolation.wire.client import BrokerClient, ControlError
 from partage_isolation.wire.messages import ContainerTold, Told
+from partage_plugins.api import GPU, Card, CardId, GpuGrant, GpuPart, Inventory, Pool
 from partage_plugins.codecs import encode_inventory
-from partage_plugins.vocabulary import GPU, Card, CardId, GpuGrant, GpuPart, Inventory, Pool
 from rig import images
 from rig.client.pods import Pod
 from rig.client.wait import until

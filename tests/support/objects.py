@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from partage_plugins.api import GPU, Allocation, Card, GpuPart, Inventory, Reads, Ready, keys
 from partage_plugins.codecs import encode_allocation, encode_inventory
-from partage_plugins.vocabulary import GPU, Allocation, Card, GpuPart, Inventory, Reads, Ready, keys
 from partage_scheduler.objects import ApiClaim, ApiCsiNode, ApiNamespace, ApiNode, ApiPod, ApiStorageClass, ApiVolume
 
 T = TypeVar("T")

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Final, Self
 
 from partage_base.cri import CriError, PodResources, RuntimeClient, UnaryClient
+from partage_plugins.api import GPU
+from partage_plugins.api.gpu import RESERVATIONS
+from partage_plugins.api.keys import CONTAINER, GPU_MEMORY, GPU_MILLI
 from partage_plugins.codecs import decode_container
-from partage_plugins.vocabulary import GPU
-from partage_plugins.vocabulary.gpu import RESERVATIONS
-from partage_plugins.vocabulary.keys import CONTAINER, GPU_MEMORY, GPU_MILLI
 from rig import images
 from rig.client.manifests import a_pod
 from rig.client.pods import Pod

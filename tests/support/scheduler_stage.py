@@ -18,9 +18,9 @@ from partage_base.daemon.life import Tasks
 from partage_base.daemon.metrics import Metrics
 from partage_base.keyring import KeyFolders, add_pair, load_public_keys
 from partage_base.kube import ApiServer, micro_time
+from partage_plugins.api import GPU, Inventory, Reads
+from partage_plugins.api.keys import ALLOCATION, GPU_MILLI, SIGNATURE
 from partage_plugins.codecs import CRIT, decode_allocation, encode_inventory, verify
-from partage_plugins.vocabulary import GPU, Inventory, Reads
-from partage_plugins.vocabulary.keys import ALLOCATION, GPU_MILLI, SIGNATURE
 from partage_scheduler.api.streams import patience
 from partage_scheduler.assembly import Parts, assemble, signer_of
 from partage_scheduler.core import plugins

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
+from partage_plugins.api import GPU
+from partage_plugins.api.keys import ALLOCATION
 from partage_plugins.codecs import decode_allocation
-from partage_plugins.vocabulary import GPU
-from partage_plugins.vocabulary.keys import ALLOCATION
 from rig.client.cluster import Cluster
 from rig.client.manifests import NO_IMAGE
 from rig.client.pods import ObjectEvent, Pod, events_of

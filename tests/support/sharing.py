@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from partage_isolation.library.objects import built as built_library
 from partage_isolation.wire.messages import TimeTold
-from partage_plugins.vocabulary.pods import PodRef
+from partage_plugins.api.pods import PodRef
 from partage_simgpu.build import built as built_programs
 from support.isolated import Contained, Isolated, until
 

@@ -11,15 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from partage_plugins.answers import Fits, Slots
-from partage_plugins.hooks import hookimpl
-from partage_plugins.hooks import node as node_hooks
-from partage_plugins.hooks import scheduler as scheduler_hooks
-from partage_plugins.registry.entry_points import Candidate
-from partage_plugins.registry.registry import LoadReport, Registry
-from partage_plugins.sides import scheduler
-from partage_plugins.sides.node import NodeSide
-from partage_plugins.sides.scheduler import SchedulerSide
-from partage_plugins.vocabulary import (
+from partage_plugins.api import (
     Allocation,
     Container,
     ContainerKey,
@@ -39,10 +31,18 @@ from partage_plugins.vocabulary import (
     PodRequest,
     PodUid,
     Promise,
-    Room,
+    Resources,
     Slot,
 )
-from partage_plugins.vocabulary.reasons import Reason
+from partage_plugins.api.reasons import Reason
+from partage_plugins.framework import scheduler
+from partage_plugins.framework.node import NodeFramework
+from partage_plugins.framework.scheduler import SchedulerFramework
+from partage_plugins.hooks import hookimpl
+from partage_plugins.hooks import node as node_hooks
+from partage_plugins.hooks import scheduler as scheduler_hooks
+from partage_plugins.registry.entry_points import Candidate
+from partage_plugins.registry.registry import LoadReport, Registry
 
 
 class Ask(Struct, frozen=True):
@@ -90,7 +90,7 @@ class Record(scheduler.Record):
     def __init__(self) -> None:
         self.known: dict[Slot, tuple[NodeName, Inventory]] = {}
         self.taken: list[tuple[Slot, Allocation]] = []
-        self.room: dict[Slot, tuple[Room, Room]] = {}
+        self.room: dict[Slot, tuple[Resources, Resources]] = {}
 
     def nodes(self) -> Iterable[tuple[Slot, NodeName, Inventory]]:
         return [(slot, node, inventory) for slot, (node, inventory) in self.known.items()]
@@ -98,7 +98,7 @@ class Record(scheduler.Record):
     def allocations(self) -> Iterable[tuple[Slot, Allocation]]:
         return list(self.taken)
 
-    def rooms(self) -> Iterable[tuple[Slot, Room, Room]]:
+    def rooms(self) -> Iterable[tuple[Slot, Resources, Resources]]:
         return [(slot, total, free) for slot, (total, free) in self.room.items()]
 
 
@@ -121,16 +121,16 @@ def load_node(**classes: Any) -> tuple[Registry, LoadReport]:
     return registry, registry.load(candidates(**classes))
 
 
-def scheduler_side(record: Record | None = None, /, **classes: Any) -> SchedulerSide:
+def scheduler_side(record: Record | None = None, /, **classes: Any) -> SchedulerFramework:
     registry, report = load_scheduler(**classes)
     assert not report.faults
-    return SchedulerSide(registry, record or Record())
+    return SchedulerFramework(registry, record or Record())
 
 
-def node_side(**classes: Any) -> NodeSide:
+def node_side(**classes: Any) -> NodeFramework:
     registry, report = load_node(**classes)
     assert not report.faults
-    return NodeSide(registry)
+    return NodeFramework(registry)
 
 
 def pod(*names: str, uid: str = "u1", **annotations: str) -> Pod:

@@ -14,9 +14,9 @@ from typing import Any, Final
 from partage_base.daemon.life import Tasks
 from partage_base.kube import ApiServer, micro_time
 from partage_isolation.wire.messages import CardHeld, CardTold, ContainerTold, Told, answer_line
+from partage_plugins.api import GPU, Allocation, Card, CardId, GpuGrant, GpuPart, Inventory, Ready, keys
+from partage_plugins.api.names import ContainerName, NodeName, PodUid
 from partage_plugins.codecs import encode_allocation, encode_inventory
-from partage_plugins.vocabulary import GPU, Allocation, Card, CardId, GpuGrant, GpuPart, Inventory, Ready, keys
-from partage_plugins.vocabulary.names import ContainerName, NodeName, PodUid
 from partage_ui.board import Board
 from partage_ui.cluster import ClusterReader, nothing_known
 from partage_ui.history import History

@@ -38,8 +38,8 @@ from partage_base.kube import (
 from partage_cli.nodes.reports import NodeReport, Report, of_node, with_lease
 from partage_cli.schedulers import known_schedulers
 from partage_cli.top.nodes import PAGE, ask_broker
+from partage_plugins.api.keys import INVENTORY
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary.keys import INVENTORY
 from partage_ui.asks import Asks
 from partage_ui.board import Board
 from partage_ui.facts import Facts, NodeTold, node_told

@@ -14,11 +14,11 @@ from partage_cli.nodes.reports import NodeReport, Report
 from partage_cli.top.grantees import Grantee, grantees
 from partage_cli.top.times import SHORT_BY
 from partage_isolation.wire.messages import CardHeld, CardTold, Told
-from partage_plugins.vocabulary import GPU, Card, CardId, GpuGrant
-from partage_plugins.vocabulary.card_memory import together
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
-from partage_plugins.vocabulary.names import budget_of, claim_of
-from partage_plugins.vocabulary.usage import Usage
+from partage_plugins.api import GPU, Card, CardId, GpuGrant
+from partage_plugins.api.card_memory import together
+from partage_plugins.api.limits import WHOLE_MILLI
+from partage_plugins.api.names import budget_of, claim_of
+from partage_plugins.api.usage import Usage
 from partage_ui.history import History
 from partage_ui.objects import Needs, PodFact
 

@@ -14,8 +14,8 @@ from partage_base.daemon.settings import host_name
 from partage_base.inventory_file import InventoryFile
 from partage_cli.nodes.reports import NodeReport, Report
 from partage_isolation.wire.client import BrokerClient
+from partage_plugins.api.inventory import Ready
 from partage_plugins.errors import PartageError
-from partage_plugins.vocabulary.inventory import Ready
 from partage_ui.board import Board
 from partage_ui.facts import Facts, NodeTold, Scope, node_told
 from partage_ui.history import History

@@ -9,15 +9,15 @@ from typing import Final, NamedTuple
 from msgspec import Struct, field
 
 from partage_cli.tables import amount, printable
+from partage_plugins.api import GPU, Allocation
+from partage_plugins.api.keys import ALLOCATION, PREFIX, RESIZED
+from partage_plugins.api.names import ContainerName, Namespace, PodName, PodUid
+from partage_plugins.api.pods import Pod, PodContainer, PodRef
+from partage_plugins.api.usage import Usage, usages
 from partage_plugins.codecs import decode_allocation
 from partage_plugins.codecs.native import read_requests
 from partage_plugins.codecs.resize import WAITS
 from partage_plugins.errors import PartageError
-from partage_plugins.vocabulary import GPU, Allocation
-from partage_plugins.vocabulary.keys import ALLOCATION, PREFIX, RESIZED
-from partage_plugins.vocabulary.names import ContainerName, Namespace, PodName, PodUid
-from partage_plugins.vocabulary.pods import Pod, PodContainer, PodRef
-from partage_plugins.vocabulary.usage import Usage, usages
 
 ADVERTISER: Final = "partage-advertiser"
 LONGEST_WHY: Final = 2048

@@ -18,8 +18,8 @@ from msgspec import Struct
 
 from partage_base.cri.errors import MessageWrong
 from partage_base.cri.schema import RESOURCES, CreateContainerRequest
-from partage_plugins.vocabulary import Adjustment
-from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
+from partage_plugins.api import Adjustment
+from partage_plugins.api.keys import ALLOCATION, SIGNATURE
 
 POD_NAMESPACE: Final = 0  # NamespaceMode.POD, also the default
 NODE_NAMESPACE: Final = 2  # NamespaceMode.NODE

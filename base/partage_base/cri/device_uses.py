@@ -14,7 +14,7 @@ from typing import Final
 
 from partage_base.cri.checkpoint import RecordedUse
 from partage_base.cri.podresources import ServedContainer
-from partage_plugins.vocabulary.node import DeviceUse
+from partage_plugins.api.node import DeviceUse
 
 LOGS: Final = "var/log/pods"
 """kubelet makes a folder here for each pod that has a container, named NAMESPACE_NAME_UID."""

@@ -31,7 +31,7 @@ from partage_base.cri.schema import (
     VersionResponse,
 )
 from partage_base.thread_safety import thread_safe
-from partage_plugins.vocabulary.keys import CONTAINER
+from partage_plugins.api.keys import CONTAINER
 
 _SERVICE: Final = "/runtime.v1.RuntimeService/"
 _LIST_IMAGES: Final = "/runtime.v1.ImageService/ListImages"

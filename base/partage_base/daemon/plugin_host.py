@@ -10,13 +10,13 @@ import structlog
 from msgspec import Meta
 
 from partage_base.daemon.settings import CommonSettings, Setting
+from partage_plugins.api import NodeName
+from partage_plugins.api.node import NodeRole
 from partage_plugins.errors import PartageError
 from partage_plugins.host import HostSettings, PluginHost
 from partage_plugins.host.host import HostEvent
 from partage_plugins.host.messages import Started
 from partage_plugins.registry.entry_points import blocked_names, tracing
-from partage_plugins.vocabulary import NodeName
-from partage_plugins.vocabulary.node import NodeRole
 
 _log = structlog.get_logger()
 

@@ -12,9 +12,9 @@ from types import ModuleType
 import structlog
 
 from partage_base.daemon.errors import BadConfiguration
+from partage_plugins.api.names import PluginName
 from partage_plugins.registry.entry_points import Candidate
 from partage_plugins.registry.registry import Registry
-from partage_plugins.vocabulary.names import PluginName
 
 _log = structlog.get_logger()
 

@@ -31,8 +31,8 @@ from partage_base.keyring.files import Folder, opened_folder
 from partage_base.keyring.layout import MARKER, PRIVATE_SUFFIX, PUBLIC_SUFFIX, check_name, marked
 from partage_base.keyring.pem import decode_private, decode_public
 from partage_base.keyring.permissions import check_private, check_public
+from partage_plugins.api.names import KeyId
 from partage_plugins.codecs.signature import key_id
-from partage_plugins.vocabulary.names import KeyId
 
 K = TypeVar("K")
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from partage_base.keyring.errors import KeyRefused
-from partage_plugins.vocabulary.names import KeyId
+from partage_plugins.api.names import KeyId
 
 DEFAULT_FOLDER: Final = Path("etc/partage")  # below the root
 PUBLIC_SUFFIX: Final = ".pub"

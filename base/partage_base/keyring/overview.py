@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from partage_base.keyring.errors import KeyRefused
 from partage_base.keyring.keys import LoadedPrivateKeys, load_marker, load_private_keys, load_public_keys
 from partage_base.keyring.layout import MARKER, KeyFolders
-from partage_plugins.vocabulary.names import KeyId
+from partage_plugins.api.names import KeyId
 
 
 class Use(enum.Enum):

@@ -19,8 +19,8 @@ from partage_base.keyring.files import create, locked, make_folder, remove, repl
 from partage_base.keyring.keys import load_marker, load_private_keys, load_public_keys
 from partage_base.keyring.layout import MARKER, KeyFolders
 from partage_base.keyring.pem import encode_private, encode_public
+from partage_plugins.api.names import KeyId
 from partage_plugins.codecs.signature import key_id
-from partage_plugins.vocabulary.names import KeyId
 
 PRIVATE_MODE: Final = 0o600
 PUBLIC_MODE: Final = 0o644

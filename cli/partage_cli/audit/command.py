@@ -18,8 +18,8 @@ from partage_cli.doctor.findings import About, Finding
 from partage_cli.doctor.output import tell
 from partage_cli.main import SUBCOMMANDS
 from partage_cli.schedulers import KnownScheduler, all_told
-from partage_plugins.vocabulary import AnyKind
-from partage_plugins.vocabulary.keys import PREFIX
+from partage_plugins.api import AnyKind
+from partage_plugins.api.keys import PREFIX
 from partage_scheduler.cluster import Asks
 from partage_scheduler.core import decider_over
 

@@ -10,12 +10,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from partage_base.cri import ListedContainer
 from partage_cli.doctor.local_node import Unseen
 from partage_isolation.wire.messages import Told
+from partage_plugins.api import Allocation, AnyKind, Inventory
+from partage_plugins.api.claims import ClaimRecord, ClaimUid
+from partage_plugins.api.keys import ALLOCATION, INVENTORY, SIGNATURE
+from partage_plugins.api.names import KeyId
 from partage_plugins.codecs import decode_allocation, decode_inventory, decode_signature, verify
 from partage_plugins.errors import DecodeError, SignatureRefused
-from partage_plugins.vocabulary import Allocation, AnyKind, Inventory
-from partage_plugins.vocabulary.claims import ClaimRecord, ClaimUid
-from partage_plugins.vocabulary.keys import ALLOCATION, INVENTORY, SIGNATURE
-from partage_plugins.vocabulary.names import KeyId
 from partage_scheduler.objects import ApiNode, ApiPod
 
 Keys = Mapping[KeyId, Ed25519PublicKey]

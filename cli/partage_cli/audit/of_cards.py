@@ -8,11 +8,11 @@ from typing import Final
 from partage_cli.audit.observation import SeenCluster, SeenNode, SeenPod
 from partage_cli.doctor.findings import About, Finding
 from partage_cli.tables import age
-from partage_plugins.vocabulary import GPU, Card, CardId
-from partage_plugins.vocabulary.card_memory import Promised, in_words, together
-from partage_plugins.vocabulary.gpu import HANDED_OUT_BY
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
-from partage_plugins.vocabulary.usage import Usage, usages
+from partage_plugins.api import GPU, Card, CardId
+from partage_plugins.api.card_memory import Promised, in_words, together
+from partage_plugins.api.gpu import HANDED_OUT_BY
+from partage_plugins.api.limits import WHOLE_MILLI
+from partage_plugins.api.usage import Usage, usages
 
 _SILENT_AFTER_S: Final = 40.0
 _MOVE: Final = "delete the pod: it is placed again"

@@ -10,9 +10,9 @@ from partage_cli.audit.observation import SeenClaims, SeenHere
 from partage_cli.doctor.findings import About, Finding
 from partage_cli.doctor.local_node import Unseen
 from partage_isolation.wire.messages import ContainerTold, Told
-from partage_plugins.vocabulary import CardId
-from partage_plugins.vocabulary.claims import ClaimRecord, ClaimUid
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
+from partage_plugins.api import CardId
+from partage_plugins.api.claims import ClaimRecord, ClaimUid
+from partage_plugins.api.limits import WHOLE_MILLI
 
 _AGAIN: Final = "ask again in a minute; if it stays, delete the pods that have the claim"
 _END: Final = "delete the pods that have the claim"

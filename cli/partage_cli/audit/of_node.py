@@ -10,11 +10,11 @@ from partage_cli.audit.observation import SeenCluster, SeenHere, SeenPod
 from partage_cli.doctor.findings import About, Finding
 from partage_cli.doctor.local_node import Unseen
 from partage_isolation.wire.messages import ContainerTold
+from partage_plugins.api import GPU, AnyKind, ContainerAllocation, ContainerKey, ContainerName, GpuGrant, PodUid
+from partage_plugins.api.keys import CONTAINER
+from partage_plugins.api.limits import WHOLE_MILLI
 from partage_plugins.codecs import decode_container, decode_inventory
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import GPU, AnyKind, ContainerAllocation, ContainerKey, ContainerName, GpuGrant, PodUid
-from partage_plugins.vocabulary.keys import CONTAINER
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
 
 _END: Final = "delete the pod; if it stays, end the container"
 _AS_ROOT: Final = "ask again as root, on the node"

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from partage_cli.audit.observation import SeenCluster, SeenPod
 from partage_cli.doctor.findings import About, Finding
+from partage_plugins.api import GPU, ContainerName, GpuGrant, GpuRequest, Pod, PodRequest
+from partage_plugins.api.keys import ALLOCATION
+from partage_plugins.api.names import grantee_in_words
 from partage_plugins.errors import PartageError
-from partage_plugins.vocabulary import GPU, ContainerName, GpuGrant, GpuRequest, Pod, PodRequest
-from partage_plugins.vocabulary.keys import ALLOCATION
-from partage_plugins.vocabulary.names import grantee_in_words
 from partage_scheduler.objects import seen
 
 Read = Callable[[Pod], PodRequest]

@@ -13,7 +13,7 @@ from typing import Final
 from partage_cli.audit.observation import SeenCluster, SeenPod
 from partage_cli.doctor.findings import About, Finding
 from partage_cli.doctor.local_node import Unseen
-from partage_plugins.vocabulary import GPU, Allocation, Inventory, NodeName
+from partage_plugins.api import GPU, Allocation, Inventory, NodeName
 from partage_scheduler.cluster import Unknown
 from partage_scheduler.cluster.fullness import fullness
 from partage_scheduler.cluster.unknown import everywhere

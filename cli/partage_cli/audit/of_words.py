@@ -8,8 +8,8 @@ from typing import Final
 from partage_cli.audit.observation import SeenCluster
 from partage_cli.audit.requests import Readings
 from partage_cli.doctor.findings import About, Finding
+from partage_plugins.api.keys import ALLOCATION
 from partage_plugins.rules.words import Spoken, first_keys
-from partage_plugins.vocabulary.keys import ALLOCATION
 
 _DEFAULT: Final = "default-scheduler"
 

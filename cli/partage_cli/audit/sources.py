@@ -32,10 +32,10 @@ from partage_dra.claims import Claim
 from partage_dra.spec_file import SpecFiles
 from partage_isolation.wire.client import BrokerClient, ControlError
 from partage_isolation.wire.messages import Told
+from partage_plugins.api import AnyKind
+from partage_plugins.api.claims import ClaimRecord, ClaimUid
+from partage_plugins.api.places import BROKER_SOCKET, CLAIMS_FOLDER, INVENTORY_FILE
 from partage_plugins.errors import DecodeError, Refused
-from partage_plugins.vocabulary import AnyKind
-from partage_plugins.vocabulary.claims import ClaimRecord, ClaimUid
-from partage_plugins.vocabulary.places import BROKER_SOCKET, CLAIMS_FOLDER, INVENTORY_FILE
 from partage_scheduler.objects import ApiLease, ApiNode, ApiPod
 
 _PAGE: Final = 1000

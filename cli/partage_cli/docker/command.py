@@ -26,9 +26,9 @@ from partage_cli.docker.registration import DockerFile, PodmanFile
 from partage_cli.docker.state import states
 from partage_cli.main import FOUND_WRONG, SUBCOMMANDS
 from partage_cli.tables import table
+from partage_plugins.api.gpu import MIB, GpuPart
+from partage_plugins.api.limits import WHOLE_MILLI
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary.gpu import MIB, GpuPart
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
 
 _BELOW: Final = ("runc", "crun")
 _DAEMON_JSON: Final = click.option(

@@ -13,8 +13,8 @@ from partage_cli.doctor.local_node import LocalNode, Unseen, status_of
 from partage_cli.tables import age
 from partage_isolation.wire.client import BrokerClient, ControlError, OnlyForRoot
 from partage_isolation.wire.messages import Told
+from partage_plugins.api.places import BROKER_ALIVE, BROKER_SOCKET
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary.places import BROKER_ALIVE, BROKER_SOCKET
 
 OBJECTS: Final = ("libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1")
 """Names that a program may pass to the dynamic loader."""

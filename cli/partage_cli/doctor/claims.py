@@ -10,10 +10,10 @@ from partage_base.claim_records import ClaimRecords
 from partage_cli.doctor.findings import About, Finding
 from partage_cli.doctor.inventory import inventory_of
 from partage_cli.doctor.local_node import LocalNode
+from partage_plugins.api import GPU, Inventory
+from partage_plugins.api.claims import ClaimUid
+from partage_plugins.api.places import DRA_REGISTRATION, DRA_SOCKET
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import GPU, Inventory
-from partage_plugins.vocabulary.claims import ClaimUid
-from partage_plugins.vocabulary.places import DRA_REGISTRATION, DRA_SOCKET
 
 _WITHIN_S: Final = 2.0
 _START: Final = "`kubectl -n partage-system get pods -l app.kubernetes.io/name=partage-dra -o wide`; its log says why"

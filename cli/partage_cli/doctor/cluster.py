@@ -29,9 +29,9 @@ from partage_cli.doctor.findings import About, Finding
 from partage_cli.doctor.local_node import LocalNode, Unseen, status_of, text_of
 from partage_cli.nodes.reports import Heartbeat, heartbeat, keys_told, of_cluster
 from partage_cli.tables import age
-from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
-from partage_plugins.vocabulary.keys import KEYS
-from partage_plugins.vocabulary.places import INVENTORY_FILE
+from partage_plugins.api.keys import INVENTORY as ANNOTATION
+from partage_plugins.api.keys import KEYS
+from partage_plugins.api.places import INVENTORY_FILE
 
 A = TypeVar("A")
 

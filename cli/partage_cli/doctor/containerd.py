@@ -16,7 +16,7 @@ from partage_base.thread_safety import thread_safe
 from partage_cli.doctor.findings import About, Finding
 from partage_cli.doctor.local_node import LocalNode, Unseen, text_of
 from partage_cli.doctor.runtimes import Runtime, config_at, runtime_at
-from partage_plugins.vocabulary.nvidia import is_nvidias
+from partage_plugins.api.nvidia import is_nvidias
 
 NVIDIA_CONFIG: Final = "/etc/nvidia-container-runtime/config.toml"
 _ENVVAR: Final = "accept-nvidia-visible-devices-envvar-when-unprivileged"

@@ -16,7 +16,7 @@ from partage_cli.doctor.findings import About, Finding
 from partage_cli.doctor.local_node import LocalNode, Unseen, names_in, status_of
 from partage_cli.doctor.runtimes import runtime_at
 from partage_cli.tables import age
-from partage_plugins.vocabulary.places import ADVERTISER_LOCK, CRISHIM_CONDITION, KUBELET_SPOKE
+from partage_plugins.api.places import ADVERTISER_LOCK, CRISHIM_CONDITION, KUBELET_SPOKE
 
 _FRESH_S: Final = 20.0
 _CLOCK_SLACK_S: Final = 2.0

@@ -17,7 +17,7 @@ from partage_cli.installation.places import JOURNAL
 from partage_cli.nodes.reports import Report, of_cluster
 from partage_cli.rollout.told import Wish, members_of
 from partage_cli.schedulers import KnownScheduler, told
-from partage_plugins.vocabulary.places import INVENTORY_FILE
+from partage_plugins.api.places import INVENTORY_FILE
 
 _OF_A_NODE: Final = (INVENTORY_FILE, JOURNAL, DEFAULT_PATH, "run/partage", "var/lib/kubelet")
 _AT_A_TIME: Final = 500

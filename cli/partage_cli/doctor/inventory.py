@@ -11,11 +11,11 @@ from partage_cli.doctor.local_node import LocalNode, Unseen, names_in, text_of
 from partage_cli.pauses import said_pauses
 from partage_cli.tables import few
 from partage_gpu.discovery.native import Registered, has_driver, registered_in
+from partage_plugins.api import GPU, GpuPart, Inventory
+from partage_plugins.api.health import HealthCause
+from partage_plugins.api.places import INVENTORY_FILE
 from partage_plugins.codecs import decode_inventory
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import GPU, GpuPart, Inventory
-from partage_plugins.vocabulary.health import HealthCause
-from partage_plugins.vocabulary.places import INVENTORY_FILE
 
 CHECKPOINT: Final = "var/lib/kubelet/device-plugins/kubelet_internal_checkpoint"
 REGISTRY: Final = "var/lib/kubelet/plugins_registry"

@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from partage_plugins.vocabulary.keys import ALLOC_PREFIX
+from partage_plugins.api.keys import ALLOC_PREFIX
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.objects.base import ApiObject, Meta, Object
 from partage_scheduler.objects.specs import PodSpec

@@ -14,8 +14,8 @@ from partage_base.kube import NOT_ENDED, ApiServer, pods_path
 from partage_cli.drain.eviction import NodePod
 from partage_cli.looking import looking
 from partage_cli.schedulers import told
+from partage_plugins.api import NodeName, PodUid
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary import NodeName, PodUid
 from partage_scheduler.cluster.seats import gang_of
 from partage_scheduler.core import Core
 from partage_scheduler.cycle import Bind, Verdict, lacks

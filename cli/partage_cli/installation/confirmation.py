@@ -25,7 +25,7 @@ from partage_cli.installation.look import Site, crishim_of
 from partage_cli.installation.nodes import why_not_ready
 from partage_cli.installation.preparation import why_not_honoured
 from partage_cli.installation.steps import Change, NoFacts, Plan
-from partage_plugins.vocabulary.places import KUBELET_SPOKE
+from partage_plugins.api.places import KUBELET_SPOKE
 
 _AGAIN_S: Final = 0.2
 _TIMER_SLACK_S: Final = 15.0

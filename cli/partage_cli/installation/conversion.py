@@ -31,7 +31,7 @@ from partage_cli.installation.kubelet import kubelet_of, next_setup
 from partage_cli.installation.look import Site, crishim_of
 from partage_cli.installation.places import SAVED, UNITS, WAY_BACK
 from partage_cli.installation.steps import Change, Plan
-from partage_plugins.vocabulary.places import KUBELET_SPOKE
+from partage_plugins.api.places import KUBELET_SPOKE
 
 _BEFORE, _STAGED = ".partage-before", ".partage-staged"
 

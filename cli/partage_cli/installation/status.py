@@ -27,7 +27,7 @@ from partage_cli.installation.refusals import RUNTIMES
 from partage_cli.installation.services import Systemctl
 from partage_cli.installation.tree import other_units, pointed
 from partage_cli.installation.versions.trial import VERSION_BACK, WENT_BACK
-from partage_plugins.vocabulary.places import KUBELET_SPOKE
+from partage_plugins.api.places import KUBELET_SPOKE
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):

@@ -30,8 +30,8 @@ from partage_gpu.node.nvidia_specs import FOLDERS, OUR_FILE
 from partage_isolation.library.current import CURRENT as LINK
 from partage_isolation.settings import BrokerSettings
 from partage_isolation.store.specs import FOLDER as LIMITS
+from partage_plugins.api.places import INVENTORY_FILE
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary.places import INVENTORY_FILE
 
 RUN: Final = str(Path(INVENTORY_FILE).parent)
 CARDS: Final = f"{FOLDERS[0]}/{OUR_FILE}"

@@ -35,7 +35,7 @@ from partage_cli.keys.in_cluster import ensure, rotate
 from partage_cli.keys.in_cluster import retire as retire_in_cluster
 from partage_cli.main import FOUND_WRONG, SUBCOMMANDS
 from partage_cli.tables import age, table
-from partage_plugins.vocabulary.names import KeyId
+from partage_plugins.api.names import KeyId
 
 _LAYOUT: Final = """\b
 Files:

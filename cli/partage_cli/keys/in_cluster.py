@@ -20,8 +20,8 @@ from partage_cli.keys.store import KeyStore
 from partage_cli.keys.trust import SignedPod, Standing, needing, standing
 from partage_cli.nodes.command import cluster as nodes_of_cluster
 from partage_cli.tables import few
+from partage_plugins.api.names import KeyId
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary.names import KeyId
 
 _AT_A_TIME: Final = 1000
 _ASK_EVERY_S: Final = 5.0

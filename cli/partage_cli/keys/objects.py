@@ -27,8 +27,8 @@ from partage_base.keyring import KeyRefused, encode_public
 from partage_base.keyring.layout import MARKER, PRIVATE_SUFFIX, PUBLIC_SUFFIX, check_name, marked
 from partage_base.keyring.pem import decode_private, decode_public
 from partage_base.kube import Meta
+from partage_plugins.api.names import KeyId
 from partage_plugins.codecs.signature import key_id
-from partage_plugins.vocabulary.names import KeyId
 
 SIGNING: Final = "partage-signing"
 KEYS: Final = "partage-keys"

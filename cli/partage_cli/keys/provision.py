@@ -46,8 +46,8 @@ from partage_cli.keys.objects import (
     signing_of,
 )
 from partage_cli.keys.store import TLS, KeyStore
+from partage_plugins.api.names import KeyId
 from partage_plugins.codecs.signature import key_id
-from partage_plugins.vocabulary.names import KeyId
 
 T = TypeVar("T")
 TRIES: Final = 5

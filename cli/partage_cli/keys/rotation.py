@@ -18,7 +18,7 @@ from partage_cli.keys.provision import new_half, settled
 from partage_cli.keys.store import KeyStore
 from partage_cli.keys.trust import Standing
 from partage_cli.tables import few
-from partage_plugins.vocabulary.names import KeyId
+from partage_plugins.api.names import KeyId
 
 SETTLES_S: Final = 300.0
 """Time after a switch until every scheduler signs with the new key: kubelet takes up to two minutes."""

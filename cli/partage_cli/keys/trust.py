@@ -9,10 +9,10 @@ import msgspec
 
 from partage_base.kube import Meta
 from partage_cli.nodes.reports import NodeReport, Report
+from partage_plugins.api.keys import SIGNATURE
+from partage_plugins.api.names import KeyId
 from partage_plugins.codecs import decode_signature
 from partage_plugins.errors import PartageError
-from partage_plugins.vocabulary.keys import SIGNATURE
-from partage_plugins.vocabulary.names import KeyId
 
 
 class SignedPod(msgspec.Struct, frozen=True):

@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 from partage_cli.tables import few
 from partage_cli.top.grantees import Grantee, grantees
 from partage_isolation.wire.messages import CardHeld, ContainerTold, Told
+from partage_plugins.api.names import CardId
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary.names import CardId
 
 _FEW: Final = 8
 

@@ -17,9 +17,9 @@ from partage_cli.top.grantees import Grantee
 from partage_cli.top.times import share_cell
 from partage_isolation.wire.client import BrokerClient
 from partage_isolation.wire.messages import SetLimits
+from partage_plugins.api.limits import WHOLE_MILLI
 from partage_plugins.codecs.quantity import parse_bytes
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
 
 _MILLI: Final = click.IntRange(0, WHOLE_MILLI)
 

@@ -16,8 +16,8 @@ from partage_cli.doctor.daemons import is_held
 from partage_cli.doctor.inventory import inventory_of
 from partage_cli.doctor.local_node import LocalNode
 from partage_cli.node.holders import Holder, holders
-from partage_plugins.vocabulary import GPU, HealthCause, Inventory
-from partage_plugins.vocabulary.places import ADVERTISER_LOCK
+from partage_plugins.api import GPU, HealthCause, Inventory
+from partage_plugins.api.places import ADVERTISER_LOCK
 
 _AGAIN_S: Final = 0.2
 

@@ -20,9 +20,9 @@ from partage_cli.nodes.reports import Report, of_cluster, of_node
 from partage_cli.nodes.shown import as_table
 from partage_cli.tables import as_json, as_yaml, few
 from partage_cli.watch import watchable
+from partage_plugins.api.limits import MAX_ANNOTATION_BYTES
+from partage_plugins.api.places import INVENTORY_FILE
 from partage_plugins.errors import DecodeError, Refused
-from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES
-from partage_plugins.vocabulary.places import INVENTORY_FILE
 
 
 @click.command(

@@ -12,12 +12,12 @@ from partage_base.kube import ApiServer
 from partage_cli.looking import looking
 from partage_cli.schedulers import told
 from partage_cli.tables import amount, printable, short_id, table
+from partage_plugins.api import GPU, Card, CardId, NodeName
+from partage_plugins.api.card_memory import together
+from partage_plugins.api.gpu import HANDED_OUT_BY, Pool
+from partage_plugins.api.limits import WHOLE_MILLI
+from partage_plugins.api.usage import Usage, usages
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary import GPU, Card, CardId, NodeName
-from partage_plugins.vocabulary.card_memory import together
-from partage_plugins.vocabulary.gpu import HANDED_OUT_BY, Pool
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
-from partage_plugins.vocabulary.usage import Usage, usages
 from partage_scheduler.core import Core
 
 _HEADER: Final = ("NODE", "CARD", "MODEL", "POD", "SHARE", "MEMORY")

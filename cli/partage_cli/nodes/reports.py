@@ -10,11 +10,11 @@ import msgspec
 
 from partage_base.kube.objects import Lease, Node
 from partage_cli.tables import age
+from partage_plugins.api import GPU, Card
+from partage_plugins.api.inventory import Ready
+from partage_plugins.api.keys import INVENTORY, KEYS
 from partage_plugins.codecs import decode_inventory
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import GPU, Card
-from partage_plugins.vocabulary.inventory import Ready
-from partage_plugins.vocabulary.keys import INVENTORY, KEYS
 
 DEFAULT_LASTS_S: Final = 40
 

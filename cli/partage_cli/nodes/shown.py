@@ -9,7 +9,7 @@ import click
 
 from partage_cli.nodes.reports import Heartbeat, NodeReport, Report
 from partage_cli.tables import age, printable, short_id, table
-from partage_plugins.vocabulary import Card, State
+from partage_plugins.api import Card, State
 
 _HEADER: Final = ("NODE", "CARD", "MODEL", "MEMORY", "HEALTH", "POOL", "READY", "DRIVER", "HEARTBEAT", "WHY")
 _WIDE: Final = ("ID", "MIG", "PCI", "NUMA", "CC", "CUDA", "KEYS")

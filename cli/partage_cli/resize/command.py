@@ -12,8 +12,8 @@ from partage_base.kube import BadAccess
 from partage_cli.clusters import KUBECONFIG, POD, POD_NAMESPACE, ask_cluster
 from partage_cli.main import SUBCOMMANDS
 from partage_cli.resize.question import ResizeQuestion, resize
+from partage_plugins.api.places import OCI_SOCKET
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary.places import OCI_SOCKET
 
 _OF_ENGINES = (
     "containers of Docker and Podman are not resized while they run; start the container again with other "

@@ -11,10 +11,10 @@ import msgspec
 from msgspec import Struct
 
 from partage_base.kube import ApiServer, NotFound, pod_path
+from partage_plugins.api import GPU, ContainerName
+from partage_plugins.api.keys import GPU_MEMORY, GPU_MILLI, PREFIX, RESIZE, RESIZE_WAIT
 from partage_plugins.codecs.resize import GRANTED, REFUSED, WAITS
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary import GPU, ContainerName
-from partage_plugins.vocabulary.keys import GPU_MEMORY, GPU_MILLI, PREFIX, RESIZE, RESIZE_WAIT
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.resize.outcome import said_of
 from partage_scheduler.signatures import as_written

@@ -17,8 +17,8 @@ from typing import Final, Literal
 import msgspec
 
 from partage_base.kube.objects import Node
+from partage_plugins.api.keys import PREFIX
 from partage_plugins.text import one_line
-from partage_plugins.vocabulary.keys import PREFIX
 
 INSTALL: Final = PREFIX + "install"
 CANARY: Final = PREFIX + "canary"

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from partage_cli.simulation.workloads import WHOLE_MILLI, FleetNode
 from partage_gpu.allocator.shapes import Typical, TypicalShape
+from partage_plugins.api import GPU, Allocation, CardId, NodeName, PodRequest
 from partage_plugins.errors import PartageError
-from partage_plugins.vocabulary import GPU, Allocation, CardId, NodeName, PodRequest
 
 
 class MisCounted(PartageError):

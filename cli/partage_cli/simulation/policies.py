@@ -16,11 +16,11 @@ from partage_gpu.allocator.mix import read_mix
 from partage_gpu.allocator.plan import EVERY_NAMESPACE
 from partage_gpu.allocator.settings import settings_from
 from partage_gpu.allocator.shapes import Typical
+from partage_plugins.api import PluginName
+from partage_plugins.framework.scheduler import SchedulerFramework
 from partage_plugins.hooks import scheduler as hooks
 from partage_plugins.registry.entry_points import Candidate, blocked_names, installed
 from partage_plugins.registry.registry import Registry
-from partage_plugins.sides.scheduler import SchedulerSide
-from partage_plugins.vocabulary import PluginName
 from partage_scheduler.core import decider_over
 from partage_scheduler.decision import Decider
 
@@ -33,7 +33,7 @@ DEFAULT: Final = ("binpack", "spread", "kubeshare", "fgd", "fgd+")
 """Policies worth comparing on any workload; the others need links between cards, which are rarely known."""
 
 
-def decider_with(policy: str, typical: Typical | None = None) -> tuple[Decider, SchedulerSide]:
+def decider_with(policy: str, typical: Typical | None = None) -> tuple[Decider, SchedulerFramework]:
     """A decider with this policy, and the side that reads requests; `Refused` for an unknown policy."""
     settings = AllocatorSettings(mix=read_mix(policy), exclusion_namespaces=_EVERY, shapes=typical)
     registry = Registry(hooks)

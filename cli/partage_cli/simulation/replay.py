@@ -18,8 +18,8 @@ from partage_cli.simulation.measures import Meter
 from partage_cli.simulation.results import Point, ReplayResult
 from partage_cli.simulation.workloads import FleetNode, Workload, demand_milli, pod_ref
 from partage_gpu.allocator.shapes import Typical
+from partage_plugins.api import NodeName, PodRequest
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary import NodeName, PodRequest
 from partage_scheduler.decision import Decider
 
 

@@ -18,12 +18,12 @@ from partage_cli.simulation.measures import Meter
 from partage_cli.simulation.results import Point
 from partage_cli.simulation.typical import typical_of
 from partage_cli.simulation.workloads import FleetNode, Workload, demand_milli
+from partage_plugins.api import GPU, CardId, NodeName, PodRequest
+from partage_plugins.api.keys import ALLOCATION, INVENTORY
 from partage_plugins.codecs import decode_allocation, decode_inventory
 from partage_plugins.codecs.decoder import Reader
 from partage_plugins.errors import DecodeError, PartageError, Refused
-from partage_plugins.sides.scheduler import SchedulerSide
-from partage_plugins.vocabulary import GPU, CardId, NodeName, PodRequest
-from partage_plugins.vocabulary.keys import ALLOCATION, INVENTORY
+from partage_plugins.framework.scheduler import SchedulerFramework
 from partage_scheduler.decision.rooms import minus
 from partage_scheduler.objects import ApiNode, ApiPod
 from partage_scheduler.predicates import room_of
@@ -58,15 +58,15 @@ class _Reading:
     notes: list[str] = field(default_factory=list[str])
 
 
-def read_snapshot(file: Path, side: SchedulerSide) -> Snapshot:
-    """The workload of a cluster; `side` reads the pods' requests."""
-    return snapshot_of(file.read_bytes(), str(file), side)
+def read_snapshot(file: Path, framework: SchedulerFramework) -> Snapshot:
+    """The workload of a cluster; `framework` reads the pods' requests."""
+    return snapshot_of(file.read_bytes(), str(file), framework)
 
 
-def snapshot_of(raw: bytes, file: str, side: SchedulerSide) -> Snapshot:
+def snapshot_of(raw: bytes, file: str, framework: SchedulerFramework) -> Snapshot:
     """The same, from the contents of a file of that name."""
     objects = _objects(raw, file)
-    reading = _Reading(RequestReader(side.requests))
+    reading = _Reading(RequestReader(framework.requests))
     for node in _of_kind("Node", ApiNode, objects, file):
         _read_node(reading, node)
     _refuse_doubled_cards(file, reading.nodes)

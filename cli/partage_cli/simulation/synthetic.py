@@ -20,7 +20,7 @@ from partage_cli.simulation.workloads import (
     node_of,
     request_of,
 )
-from partage_plugins.vocabulary import GpuRequest, PodRequest, Room
+from partage_plugins.api import GpuRequest, PodRequest, Resources
 
 T = TypeVar("T")
 Weighted = Sequence[tuple[T, float]]
@@ -152,7 +152,7 @@ def synthetic(nodes: int, seed: int = 0, mix: Mix = MIXED) -> Workload:
 
 def _node(chosen: random.Random, number: int) -> FleetNode:
     kind = _one(chosen, _NODES)
-    total = Room(cpu_milli=kind.cpu_cores * 1000, memory_bytes=kind.memory_gib * GIB)
+    total = Resources(cpu_milli=kind.cpu_cores * 1000, memory_bytes=kind.memory_gib * GIB)
     return node_of(number, f"node-{number:05}", total, [kind.model] * kind.cards)
 
 
@@ -172,8 +172,8 @@ def _pod(chosen: random.Random, mix: Mix) -> PodRequest:
     return request_of(_room(chosen, cpu_milli), GpuRequest(count=count, share_milli=share, models=models))
 
 
-def _room(chosen: random.Random, cpu_milli: int) -> Room:
-    return Room(cpu_milli=cpu_milli, memory_bytes=cpu_milli * _one(chosen, _MEMORY_BYTES_PER_CPU_MILLI))
+def _room(chosen: random.Random, cpu_milli: int) -> Resources:
+    return Resources(cpu_milli=cpu_milli, memory_bytes=cpu_milli * _one(chosen, _MEMORY_BYTES_PER_CPU_MILLI))
 
 
 def _one(chosen: random.Random, weighted: Weighted[T]) -> T:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from partage_cli.simulation.workloads import WHOLE_MILLI, FleetNode, Workload, node_of, request_of
+from partage_plugins.api import GpuRequest, PodRequest, Resources
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import GpuRequest, PodRequest, Room
 
 NODE_COLUMNS: Final = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 POD_COLUMNS: Final = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
@@ -89,8 +89,8 @@ def _request(row: Row) -> PodRequest:
     return request_of(_room(row), GpuRequest(count=count, share_milli=share, models=tuple(dict.fromkeys(models))))
 
 
-def _room(row: Row) -> Room:
-    return Room(cpu_milli=row.whole("cpu_milli"), memory_bytes=row.whole("memory_mib") * _MIB)
+def _room(row: Row) -> Resources:
+    return Resources(cpu_milli=row.whole("cpu_milli"), memory_bytes=row.whole("memory_mib") * _MIB)
 
 
 def _rows(file: Path, columns: tuple[str, ...], read: Callable[[Row], T]) -> Iterator[T]:

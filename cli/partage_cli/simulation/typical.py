@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from partage_gpu.allocator import Shape, popular_shapes
 from partage_gpu.allocator.shapes import Typical
-from partage_plugins.vocabulary import GPU, PodRequest
+from partage_plugins.api import GPU, PodRequest
 
 
 def shape_of(request: PodRequest) -> Shape:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from partage_plugins.vocabulary import (
+from partage_plugins.api import (
     GPU,
     Card,
     CardId,
@@ -22,7 +22,7 @@ from partage_plugins.vocabulary import (
     PodRequest,
     PodUid,
     Ready,
-    Room,
+    Resources,
 )
 
 WHOLE_MILLI = 1000
@@ -36,7 +36,7 @@ class FleetNode(Struct, frozen=True):
 
     name: NodeName
     inventory: Inventory
-    total: Room
+    total: Resources
 
     @property
     def cards(self) -> tuple[Card, ...]:
@@ -75,7 +75,7 @@ def demand_milli(request: PodRequest) -> int:
     return max(running, highest)
 
 
-def node_of(number: int, name: str, total: Room, models: Iterable[str]) -> FleetNode:
+def node_of(number: int, name: str, total: Resources, models: Iterable[str]) -> FleetNode:
     """A node with a card for each model; the card ids use its number in the fleet, because names are arbitrary."""
     cards = tuple(
         Card(
@@ -94,7 +94,7 @@ def node_of(number: int, name: str, total: Room, models: Iterable[str]) -> Fleet
     return FleetNode(NodeName(name), Inventory(ready=ready, kinds={GPU.name: part}), total)
 
 
-def request_of(needs: Room, ask: GpuRequest | None) -> PodRequest:
+def request_of(needs: Resources, ask: GpuRequest | None) -> PodRequest:
     """A pod of one container, or without devices."""
     container = ContainerName("main")
     asking = (ContainerRequest(name=container, role="app", asks=((GPU.name, ask),)),) if ask else ()

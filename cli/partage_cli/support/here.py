@@ -22,8 +22,8 @@ from partage_cli.support.log_lines import kept_lines
 from partage_cli.support.redaction import plain_json
 from partage_cli.support.settings_told import settings_told
 from partage_isolation.wire.client import BrokerClient
+from partage_plugins.api.places import INVENTORY_FILE
 from partage_plugins.errors import PartageError, Refused
-from partage_plugins.vocabulary.places import INVENTORY_FILE
 
 _RELEASE: Final = "etc/os-release"
 _RELEASE_KEYS: Final = ("ID", "VERSION_ID")

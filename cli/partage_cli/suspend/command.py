@@ -15,8 +15,8 @@ from partage_cli.main import SUBCOMMANDS
 from partage_cli.tables import amount, pod_name
 from partage_isolation.wire.client import BrokerClient
 from partage_isolation.wire.messages import Suspend, Suspended
+from partage_plugins.api.names import ContainerKey
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary.names import ContainerKey
 
 _LOOK_S: Final = 0.1
 _TELL_S: Final = 2.0

@@ -11,7 +11,7 @@ from partage_cli.top.nodes import AllTold
 from partage_cli.top.shown import told_fields
 from partage_cli.top.times import share_cell
 from partage_isolation.wire.messages import CardHeld, Told
-from partage_plugins.vocabulary.names import CardId
+from partage_plugins.api.names import CardId
 
 _HEADER: Final = ("NODE", "CARD", "CONTAINER", "SHARE", "GOT", "MEMORY", "LIMIT", "REFUSED")
 

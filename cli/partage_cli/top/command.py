@@ -26,7 +26,7 @@ from partage_cli.top.shown import Frame, as_lines, fields
 from partage_cli.watch import WATCH, watch
 from partage_isolation.wire.client import BrokerClient, ControlError
 from partage_isolation.wire.messages import Told
-from partage_plugins.vocabulary.places import BROKER_SOCKET
+from partage_plugins.api.places import BROKER_SOCKET
 
 
 @click.command(

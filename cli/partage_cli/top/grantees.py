@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from partage_cli.tables import printable
 from partage_isolation.wire.messages import CardHeld, ContainerTold, ProcessTold
-from partage_plugins.vocabulary.names import BudgetName, ContainerKey
-from partage_plugins.vocabulary.pods import PodRef
+from partage_plugins.api.names import BudgetName, ContainerKey
+from partage_plugins.api.pods import PodRef
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from partage_base.kube import ApiServer, KubeError, Node, nodes_path, pod_page_p
 from partage_cli import progress
 from partage_cli.own_pods import OwnPod
 from partage_isolation.wire.messages import No, Told, read_answer
+from partage_plugins.api.keys import INVENTORY
 from partage_plugins.errors import DecodeError, Refused
-from partage_plugins.vocabulary.keys import INVENTORY
 
 AT_ONCE: Final = 32
 WITHIN_S: Final = 8.0

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from partage_cli.translate.native import level_of
+from partage_plugins.api import GPU, Gang, GpuRequest, PodRequest, budget_of
+from partage_plugins.api.claims import DRIVER
+from partage_plugins.api.gpu import MIB, NO_TAGS, NUMA, NVLINK, PCIE
+from partage_plugins.api.limits import WHOLE_MILLI
+from partage_plugins.api.names import ContainerName
 from partage_plugins.codecs.quantity import format_bytes
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary import GPU, Gang, GpuRequest, PodRequest, budget_of
-from partage_plugins.vocabulary.claims import DRIVER
-from partage_plugins.vocabulary.gpu import MIB, NO_TAGS, NUMA, NVLINK, PCIE
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
-from partage_plugins.vocabulary.names import ContainerName
 
 Document = dict[str, Any]
 CLASS: Final = f"shared.{DRIVER}"

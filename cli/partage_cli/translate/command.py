@@ -16,12 +16,12 @@ from partage_cli.main import FAILED, SUBCOMMANDS
 from partage_cli.translate.documents import Outcome, Why, to_claims, to_native, to_variables
 from partage_cli.translate.manifests import Document, Reader, unread
 from partage_cli.translate.yaml_text import read_mappings
+from partage_plugins.api.limits import MAX_ANNOTATION_BYTES
+from partage_plugins.framework.scheduler import SchedulerFramework
 from partage_plugins.hooks import SCHEDULER_GROUP
 from partage_plugins.hooks import scheduler as scheduler_hooks
 from partage_plugins.registry.entry_points import blocked_names, installed
 from partage_plugins.rules.words import Lexicon
-from partage_plugins.sides.scheduler import SchedulerSide
-from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES
 from partage_scheduler.decision import Ledger
 
 _MOST_DOCUMENTS: Final = 256
@@ -62,8 +62,8 @@ def command(file: BinaryIO, *, scheduler_name: str, to: Literal["native", "dra",
     """
     logs.configure("partage", level="error", log_format="text")
     registry = load_all(scheduler_hooks, installed(SCHEDULER_GROUP), blocked=blocked_names(os.environ))
-    side = SchedulerSide(registry, Ledger())
-    reads, why = side.asked, partial(unread, lexicon=Lexicon(side.words()))
+    framework = SchedulerFramework(registry, Ledger())
+    reads, why = framework.asked, partial(unread, lexicon=Lexicon(framework.words()))
     documents = read_mappings(file.read(MAX_ANNOTATION_BYTES + 1), "manifest", most=_MOST_DOCUMENTS)
     into: Mapping[str, Callable[[Document, Reader, Why], Outcome]] = {
         "native": partial(to_native, scheduler=scheduler_name),

@@ -15,11 +15,11 @@ from partage_cli.translate.claims import claims_of
 from partage_cli.translate.claims import left_out as claims_leave_out
 from partage_cli.translate.native import Words, left_out, unsaid, words_for
 from partage_cli.translate.variables import variables_for
+from partage_plugins.api import Gang, Pod, PodRequest
+from partage_plugins.api.keys import PREFIX
 from partage_plugins.codecs import read_gang
 from partage_plugins.errors import DecodeError, PartageError, Refused
 from partage_plugins.rules.words import Lexicon, resources_of
-from partage_plugins.vocabulary import Gang, Pod, PodRequest
-from partage_plugins.vocabulary.keys import PREFIX
 from partage_scheduler.objects import ApiPod, seen
 
 Document = dict[str, Any]

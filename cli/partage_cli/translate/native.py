@@ -10,11 +10,11 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
+from partage_plugins.api import GPU, BudgetName, ContainerName, Gang, GpuRequest, PodRequest, grantee_of, keys
+from partage_plugins.api.gpu import LEVELS
+from partage_plugins.api.limits import WHOLE_MILLI
 from partage_plugins.codecs.quantity import format_bytes
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary import GPU, BudgetName, ContainerName, Gang, GpuRequest, PodRequest, grantee_of, keys
-from partage_plugins.vocabulary.gpu import LEVELS
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
 
 
 def level_of(ask: GpuRequest) -> str | None:

@@ -7,9 +7,9 @@ from typing import Final
 
 from partage_cli.translate.native import beyond_amounts, words_for
 from partage_oci.words import CARDS, LIMIT, MEMORY, SHARE
+from partage_plugins.api import GPU, ContainerName, Gang, PodRequest, keys
+from partage_plugins.api.limits import WHOLE_MILLI
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary import GPU, ContainerName, Gang, PodRequest, keys
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
 
 _AMOUNTS: Final[Mapping[str, str]] = {keys.GPU_MILLI: SHARE, keys.GPU_MEMORY: MEMORY, keys.GPUS: CARDS}
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import yaml  # type: ignore[import-untyped]  # its stubs are a package of their own
 
+from partage_plugins.api.limits import MAX_ANNOTATION_BYTES, MAX_DEPTH
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES, MAX_DEPTH
 
 _MOST_EVENTS: Final = 1 << 16
 _TIMESTAMP: Final = "tag:yaml.org,2002:timestamp"

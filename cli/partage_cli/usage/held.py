@@ -15,12 +15,12 @@ from partage_cli.nodes.reports import moment
 from partage_cli.schedulers import trusted_keys
 from partage_cli.tables import few
 from partage_cli.usage.report import GIB, HOUR_S, HeldTime, UsageReport
+from partage_plugins.api import GPU, Allocation
+from partage_plugins.api.keys import ALLOCATION, SIGNATURE
+from partage_plugins.api.names import KeyId
+from partage_plugins.api.usage import usages
 from partage_plugins.codecs import decode_allocation, verify
 from partage_plugins.errors import PartageError, Refused
-from partage_plugins.vocabulary import GPU, Allocation
-from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
-from partage_plugins.vocabulary.names import KeyId
-from partage_plugins.vocabulary.usage import usages
 
 Keys = Mapping[KeyId, Ed25519PublicKey]
 _AT_A_TIME: Final = 500

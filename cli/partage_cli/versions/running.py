@@ -14,7 +14,7 @@ from partage_cli.nodes.reports import heartbeat
 from partage_cli.own_pods import OwnPod
 from partage_cli.rollout.told import members_of
 from partage_cli.tables import age, few, printable, table
-from partage_plugins.vocabulary.keys import INVENTORY, VERSIONS
+from partage_plugins.api.keys import INVENTORY, VERSIONS
 from partage_scheduler.published import of_lease
 
 PART_OF: Final = "app.kubernetes.io/part-of=partage"

@@ -23,9 +23,7 @@ from msgspec import Struct
 from partage_base.cri.create_request import CreateRequest
 from partage_crishim.rules.claimed import may_have_claim
 from partage_crishim.rules.errors import AllocationRefused
-from partage_plugins.codecs import RawGrants, container_key, decode_allocation, decode_raw_grants, verify
-from partage_plugins.errors import DecodeError, SignatureRefused
-from partage_plugins.vocabulary import (
+from partage_plugins.api import (
     GPU,
     Allocation,
     ContainerAllocation,
@@ -35,7 +33,9 @@ from partage_plugins.vocabulary import (
     NodeName,
     PodUid,
 )
-from partage_plugins.vocabulary.keys import ALLOCATION
+from partage_plugins.api.keys import ALLOCATION
+from partage_plugins.codecs import RawGrants, container_key, decode_allocation, decode_raw_grants, verify
+from partage_plugins.errors import DecodeError, SignatureRefused
 
 _ALLOCATION_BYTES: Final = ALLOCATION.encode()
 _AGAIN: Final = "delete the pod, so that its successor gets an allocation of its own"

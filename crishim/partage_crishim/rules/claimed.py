@@ -12,7 +12,7 @@ from typing import Final
 
 from partage_base.cri.create_request import CreateRequest
 from partage_crishim.rules.errors import ClaimRefused, not_prepared
-from partage_plugins.vocabulary.claims import CLAIM_KIND, ClaimRecord, ClaimUid, claimed_by
+from partage_plugins.api.claims import CLAIM_KIND, ClaimRecord, ClaimUid, claimed_by
 
 _CLAIM_BYTES: Final = f"{CLAIM_KIND}=".encode()
 _OURS: Final = "partage.dev/"

@@ -19,8 +19,8 @@ from typing import Final
 
 from partage_base.cri.create_request import CreateRequest
 from partage_crishim.rules.errors import NotConfinable
-from partage_plugins.vocabulary import GPU, GpuGrant, GpuPart, Security
-from partage_plugins.vocabulary.nvidia import HANDLERS
+from partage_plugins.api import GPU, GpuGrant, GpuPart, Security
+from partage_plugins.api.nvidia import HANDLERS
 
 CONTAINER_HANDLERS: Final = ("runc", "crun")
 """Usual names of runtime handlers that run containers on the node's own kernel, as the default handler does."""

@@ -12,9 +12,7 @@ from typing import Final, get_args
 from partage_base.cri.create_request import Changes, CreateRequest, RequestDevice, RequestMount, resources_of
 from partage_base.cri.runtime_config import RuntimeConfig
 from partage_crishim.rules.errors import PlacementRefused
-from partage_plugins.codecs import encode_container
-from partage_plugins.rules.paths import clean_path
-from partage_plugins.vocabulary import (
+from partage_plugins.api import (
     Adjustment,
     Container,
     ContainerAllocation,
@@ -29,8 +27,10 @@ from partage_plugins.vocabulary import (
     Runtime,
     Security,
 )
-from partage_plugins.vocabulary.containers import LONGEST_PATH, DevicePermissions
-from partage_plugins.vocabulary.keys import CONTAINER
+from partage_plugins.api.containers import LONGEST_PATH, DevicePermissions
+from partage_plugins.api.keys import CONTAINER
+from partage_plugins.codecs import encode_container
+from partage_plugins.rules.paths import clean_path
 
 _PERMISSIONS: Final[Mapping[str, DevicePermissions]] = {each: each for each in get_args(DevicePermissions)}
 

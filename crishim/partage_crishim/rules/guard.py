@@ -22,9 +22,8 @@ from typing import Final, Literal
 from partage_base.cri.create_request import Changes, CreateRequest
 from partage_base.cri.runtime_config import RuntimeConfig
 from partage_crishim.rules.errors import CardsBesideUs
-from partage_plugins.rules.paths import clean_path
-from partage_plugins.vocabulary import Card, CardId, GpuPart
-from partage_plugins.vocabulary.nvidia import (
+from partage_plugins.api import Card, CardId, GpuPart
+from partage_plugins.api.nvidia import (
     ANNOTATIONS,
     CHANNELS,
     HANDLERS,
@@ -35,6 +34,7 @@ from partage_plugins.vocabulary.nvidia import (
     is_nvidias,
     mounted_name,
 )
+from partage_plugins.rules.paths import clean_path
 
 _VOID: Final = VOID.encode()
 _HARMLESS: Final = frozenset((b"", _VOID, b"none"))

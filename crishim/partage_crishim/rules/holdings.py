@@ -28,7 +28,7 @@ from msgspec import Struct
 
 from partage_base.cri.runtime_config import RuntimeConfig
 from partage_crishim.rules.errors import NodeNotReady, NoRoom
-from partage_plugins.vocabulary import (
+from partage_plugins.api import (
     GPU,
     Card,
     CardId,
@@ -37,9 +37,9 @@ from partage_plugins.vocabulary import (
     GpuGrant,
     GpuPart,
 )
-from partage_plugins.vocabulary.card_memory import Amount, of_pod, together
-from partage_plugins.vocabulary.gpu import HANDED_OUT_BY
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
+from partage_plugins.api.card_memory import Amount, of_pod, together
+from partage_plugins.api.gpu import HANDED_OUT_BY
+from partage_plugins.api.limits import WHOLE_MILLI
 
 
 class Holding(Struct, frozen=True, kw_only=True):

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 
 from partage_crishim.rules.errors import CardsBesideUs, NoRoom
 from partage_crishim.rules.holdings import Holding
-from partage_plugins.vocabulary import Card, CardId, GpuGrant, GpuPart
-from partage_plugins.vocabulary.node import DeviceUse
+from partage_plugins.api import Card, CardId, GpuGrant, GpuPart
+from partage_plugins.api.node import DeviceUse
 
 _DRIVER = "gpu.nvidia.com"
 """A DRA driver whose device names only it can interpret."""

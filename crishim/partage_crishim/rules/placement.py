@@ -16,9 +16,9 @@ from typing import Final, Literal
 
 from partage_base.cri.create_request import RequestMount
 from partage_crishim.rules.errors import PlacementRefused
+from partage_plugins.api import Adjustment, PluginName
+from partage_plugins.api.containers import LONGEST_PATH
 from partage_plugins.rules.paths import clean_path, is_below
-from partage_plugins.vocabulary import Adjustment, PluginName
-from partage_plugins.vocabulary.containers import LONGEST_PATH
 
 IN_CONTAINER: Final = "/run/partage"
 """The folder of the broker's socket and the library in a container."""

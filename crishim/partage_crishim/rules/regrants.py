@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from partage_crishim.rules.errors import AllocationRefused
 from partage_crishim.rules.holdings import Holding, Listing, Reservation
-from partage_plugins.vocabulary import GPU, Allocation, ContainerKey, ContainerName, GpuGrant
-from partage_plugins.vocabulary.gpu import larger
+from partage_plugins.api import GPU, Allocation, ContainerKey, ContainerName, GpuGrant
+from partage_plugins.api.gpu import larger
 
 _Cards = tuple[GpuGrant, ...]
 _OTHER: Final = (

@@ -15,9 +15,9 @@ from msgspec import Struct
 
 from partage_dra.kubelet import messages
 from partage_dra.slices import Device
+from partage_plugins.api.claims import DRIVER, ClaimRecord, ClaimRef, ClaimUid
+from partage_plugins.api.names import Namespace
 from partage_plugins.errors import PartageError
-from partage_plugins.vocabulary.claims import DRIVER, ClaimRecord, ClaimRef, ClaimUid
-from partage_plugins.vocabulary.names import Namespace
 
 _TYPE: Final = b"DRAPlugin"
 _VERSIONS: Final = (b"v1.DRAPlugin", b"v1.DRAResourceHealth", b"v1alpha1.DRAResourceHealth")

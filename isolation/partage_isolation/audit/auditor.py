@@ -21,7 +21,7 @@ from partage_isolation.audit.runtime import Stopper, Stopping
 from partage_isolation.audit.suspicions import Round, Rules
 from partage_isolation.audit.threads import in_thread
 from partage_isolation.audit.verdict import Memory, Verdict, audited
-from partage_plugins.vocabulary.names import CardId, ContainerKey
+from partage_plugins.api.names import CardId, ContainerKey
 
 _BUCKETS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0)
 

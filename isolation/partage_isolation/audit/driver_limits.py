@@ -22,7 +22,7 @@ from partage_isolation.audit.facts import ContainerFacts
 from partage_isolation.audit.listing import Listing, RuntimeContainer
 from partage_isolation.audit.nvml_messages import LONGEST_GROUP, Limited
 from partage_isolation.audit.proofs import group_of, shared_hierarchy
-from partage_plugins.vocabulary.names import CardId, ContainerKey
+from partage_plugins.api.names import CardId, ContainerKey
 
 AGAIN_S: Final = 300.0
 _SAID_AGAIN_S: Final = 3600.0

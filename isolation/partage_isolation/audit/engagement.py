@@ -21,7 +21,7 @@ from partage_isolation.audit.mounts import MOST_MAPS, InstalledFiles, Places, To
 from partage_isolation.audit.proofs import Birth, birth, container_of, executes
 from partage_isolation.audit.suspicions import MAPPINGS, MOUNTS, Sight
 from partage_isolation.store.folders import INSIDE, LIBRARY, OBJECTS
-from partage_plugins.vocabulary.names import ContainerKey
+from partage_plugins.api.names import ContainerKey
 
 _DEVICES: Final = "/dev/nvidia"
 _MOST_DESCRIPTORS: Final = 1024

@@ -13,8 +13,8 @@ from typing import Literal, Protocol
 from partage_isolation.leases.line import Shares
 from partage_isolation.ledger.budget import CardSpec
 from partage_isolation.names import BudgetKey, budget_key, own_budget
-from partage_plugins.vocabulary.names import BudgetName, CardId, ContainerKey, ContainerName
-from partage_plugins.vocabulary.pods import PodRef
+from partage_plugins.api.names import BudgetName, CardId, ContainerKey, ContainerName
+from partage_plugins.api.pods import PodRef
 
 StateName = Literal["live", "detached", "unconfirmed", "dead"]
 

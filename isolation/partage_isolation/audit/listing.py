@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from partage_plugins.vocabulary.claims import ClaimUid
-from partage_plugins.vocabulary.names import ContainerKey
+from partage_plugins.api.claims import ClaimUid
+from partage_plugins.api.names import ContainerKey
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from partage_base.daemon.metrics import Metrics
 from partage_isolation.audit.facts import CardLimits, ContainerFacts, MovingFacts
 from partage_isolation.leases.line import Shares, Windows
 from partage_isolation.ledger.samples import ContextSizes
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
-from partage_plugins.vocabulary.names import CardId, grantee_of
+from partage_plugins.api.limits import WHOLE_MILLI
+from partage_plugins.api.names import CardId, grantee_of
 
 
 @dataclass(slots=True)

@@ -41,7 +41,7 @@ from partage_isolation.audit.nvml_messages import (
 )
 from partage_isolation.audit.threads import soon
 from partage_isolation.urgency import goes_as_others
-from partage_plugins.vocabulary.names import CardId
+from partage_plugins.api.names import CardId
 
 CHILD: Final = "partage_isolation.audit.nvml_child"
 _START_S: Final = 30.0

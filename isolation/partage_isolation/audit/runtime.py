@@ -17,11 +17,11 @@ import structlog
 from partage_base.cri import CriError, ListedContainer, PeerRefused, RuntimeClient
 from partage_base.daemon.logs import Repeats
 from partage_isolation.audit.listing import Listing, RuntimeContainer
+from partage_plugins.api.claims import ClaimUid, claim_key, claimed_by
+from partage_plugins.api.keys import CONTAINER
+from partage_plugins.api.names import ContainerKey
 from partage_plugins.codecs import decode_container
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary.claims import ClaimUid, claim_key, claimed_by
-from partage_plugins.vocabulary.keys import CONTAINER
-from partage_plugins.vocabulary.names import ContainerKey
 
 _NOT_FOUND: Final = 5
 _log: Final = structlog.get_logger()

@@ -31,7 +31,7 @@ from partage_isolation.audit.findings import (
 from partage_isolation.audit.listing import Listing
 from partage_isolation.audit.proofs import Birth
 from partage_isolation.names import BudgetKey
-from partage_plugins.vocabulary.names import CardId, ContainerKey
+from partage_plugins.api.names import CardId, ContainerKey
 
 MOUNTS: Final = "mounts"
 MAPPINGS: Final = "mappings"

@@ -27,7 +27,7 @@ from partage_isolation.audit.suspicions import (
     suspicions,
 )
 from partage_isolation.names import BudgetKey
-from partage_plugins.vocabulary.names import ContainerKey
+from partage_plugins.api.names import ContainerKey
 
 
 class Strikes(NamedTuple):

@@ -18,8 +18,8 @@ from partage_isolation.leases.line import Hint, Shares, Write
 from partage_isolation.leases.node import FirstEpoch, Island, Node, Place
 from partage_isolation.leases.policies.policy import Policy
 from partage_isolation.names import BudgetKey
-from partage_plugins.vocabulary.names import CardId
-from partage_plugins.vocabulary.pods import Gang
+from partage_plugins.api.names import CardId
+from partage_plugins.api.pods import Gang
 
 
 class Silent(NamedTuple):

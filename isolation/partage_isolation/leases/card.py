@@ -15,8 +15,8 @@ from partage_isolation.leases.line import Drains, LineState, Shares
 from partage_isolation.leases.meter import Counts, Meter, divided
 from partage_isolation.leases.policies.policy import Policy, Tally
 from partage_isolation.names import BudgetKey
-from partage_plugins.vocabulary.names import CardId
-from partage_plugins.vocabulary.pods import Gang
+from partage_plugins.api.names import CardId
+from partage_plugins.api.pods import Gang
 
 
 @dataclass(slots=True, eq=False)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from partage_isolation.leases.card import Card, Demander, Seat
 from partage_isolation.leases.durations import Timing
 from partage_isolation.names import BudgetKey
-from partage_plugins.vocabulary.pods import Gang
+from partage_plugins.api.pods import Gang
 
 
 class Demanders:

@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from partage_isolation.names import BudgetKey
-from partage_plugins.vocabulary.names import CardId
+from partage_plugins.api.names import CardId
 
 LINE_BYTES: Final = 64
 """Size of each card's line in a page."""

@@ -13,8 +13,8 @@ from partage_isolation.leases.meter import Meter
 from partage_isolation.leases.policies.policy import Policy, Tally
 from partage_isolation.leases.turns import Turns
 from partage_isolation.names import BudgetKey
-from partage_plugins.vocabulary.names import CardId
-from partage_plugins.vocabulary.pods import Gang
+from partage_plugins.api.names import CardId
+from partage_plugins.api.pods import Gang
 
 
 class Island:

@@ -18,7 +18,7 @@ from msgspec import Struct
 from partage_isolation.ledger.account import NOTHING, Account, Charges
 from partage_isolation.ledger.pieces import Pieces, ProcessId
 from partage_isolation.names import BudgetKey
-from partage_plugins.vocabulary.names import CardId, CardIdText, ContainerKey
+from partage_plugins.api.names import CardId, CardIdText, ContainerKey
 
 
 class State(IntEnum):

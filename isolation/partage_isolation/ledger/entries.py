@@ -7,7 +7,7 @@ from typing import Final, Protocol
 from partage_isolation.ledger.budget import Budget, Process
 from partage_isolation.ledger.pieces import Piece
 from partage_isolation.names import BudgetKey
-from partage_plugins.vocabulary.names import ContainerKey
+from partage_plugins.api.names import ContainerKey
 
 
 class Keeper(Protocol):

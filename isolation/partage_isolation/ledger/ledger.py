@@ -15,7 +15,7 @@ from partage_isolation.ledger.entries import Entries, Keeper
 from partage_isolation.ledger.loans import ContextSize, Lending
 from partage_isolation.ledger.pieces import ProcessId, Shared
 from partage_isolation.names import BudgetKey, own_budget
-from partage_plugins.vocabulary.names import CardId, ContainerKey
+from partage_plugins.api.names import CardId, ContainerKey
 
 
 class Sharing:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from partage_isolation.ledger.account import Account, Amounts
 from partage_isolation.ledger.budget import SPEAKING, Budget, Process, State
 from partage_isolation.ledger.entries import Entries
-from partage_plugins.vocabulary.names import CardId
+from partage_plugins.api.names import CardId
 
 MIB: Final = 1 << 20
 MOST_CREDIT: Final = 32 * MIB

@@ -20,7 +20,7 @@ from partage_isolation.ledger.account import MOST_BYTES, Account, Amounts, Seen
 from partage_isolation.ledger.budget import SPEAKING, Budget, Process, State
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.ledger.pieces import ProcessId
-from partage_plugins.vocabulary.names import CardId
+from partage_plugins.api.names import CardId
 
 SETTLE_NS: Final = 1_000_000_000
 """Time that a driver may need to free a process's memory after its files are closed; usually milliseconds."""

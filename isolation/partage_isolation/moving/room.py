@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from partage_isolation.leases.durations import MS, SECOND
 from partage_isolation.moving.tenant import ALL, STEP, Part, Placed, ProcessKey, Stand, Tenant
 from partage_isolation.names import BudgetKey
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
+from partage_plugins.api.limits import WHOLE_MILLI
 
 _ORDERS: Final = 0xFFFFFFFF
 

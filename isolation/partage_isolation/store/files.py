@@ -12,13 +12,13 @@ import structlog
 from partage_base.files import write_whole
 from partage_isolation.errors import NoRows
 from partage_isolation.ledger.samples import ContextSizes
+from partage_plugins.api import GPU, GpuPart
+from partage_plugins.api.gpu import Card
+from partage_plugins.api.limits import MAX_ANNOTATION_BYTES
+from partage_plugins.api.names import CardId
+from partage_plugins.api.places import INVENTORY_FILE
 from partage_plugins.codecs import decode_inventory
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import GPU, GpuPart
-from partage_plugins.vocabulary.gpu import Card
-from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES
-from partage_plugins.vocabulary.names import CardId
-from partage_plugins.vocabulary.places import INVENTORY_FILE
 
 STATE: Final = "run/partage/state"
 ROWS: Final = f"{STATE}/rows"

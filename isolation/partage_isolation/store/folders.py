@@ -18,9 +18,9 @@ from typing import Final
 from partage_base.files import write_whole
 from partage_base.listener import listen
 from partage_isolation.errors import NoFolder
-from partage_plugins.vocabulary.claims import ClaimUid
-from partage_plugins.vocabulary.containers import Mount
-from partage_plugins.vocabulary.names import ContainerKey
+from partage_plugins.api.claims import ClaimUid
+from partage_plugins.api.containers import Mount
+from partage_plugins.api.names import ContainerKey
 
 PARENT: Final = "run/partage/containers"
 SOCKET: Final = "broker"

@@ -18,7 +18,7 @@ from partage_isolation.ledger.account import Account
 from partage_isolation.ledger.budget import Process, State
 from partage_isolation.ledger.pieces import Piece, ProcessId
 from partage_isolation.names import BudgetKey
-from partage_plugins.vocabulary.names import ContainerKey
+from partage_plugins.api.names import ContainerKey
 
 MADE: Final = 64
 HELD: Final = 65

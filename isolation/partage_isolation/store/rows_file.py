@@ -33,7 +33,7 @@ from partage_isolation.store.rows import (
     read_row,
     rows_of,
 )
-from partage_plugins.vocabulary.names import ContainerKey
+from partage_plugins.api.names import ContainerKey
 
 HEADER_BYTES: Final = 4096
 _MAGIC: Final = b"partage rows\0\0\0\0"

@@ -18,15 +18,15 @@ from partage_base.files import write_whole
 from partage_isolation.errors import NoFolder
 from partage_isolation.ledger.budget import CardSpec
 from partage_isolation.names import BudgetKey, budget_key, own_budget
-from partage_plugins.vocabulary.claims import ClaimUid
-from partage_plugins.vocabulary.names import (
+from partage_plugins.api.claims import ClaimUid
+from partage_plugins.api.names import (
     BudgetNameText,
     CardId,
     ContainerKey,
     ContainerKeyText,
     ContainerName,
 )
-from partage_plugins.vocabulary.pods import Gang, PodRef
+from partage_plugins.api.pods import Gang, PodRef
 
 FOLDER: Final = "run/partage/state/containers"
 BUDGETS_FOLDER: Final = "run/partage/state/budgets"

@@ -18,7 +18,7 @@ from partage_isolation.wire.packets import Flag, Packet, Result, What
 from partage_isolation.wire.parked import ParkedQuestions, verdict_answer
 from partage_isolation.wire.served import Registry
 from partage_isolation.wire.watch import Watch
-from partage_plugins.vocabulary.names import CardId
+from partage_plugins.api.names import CardId
 
 
 class Answers:

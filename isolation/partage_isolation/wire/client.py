@@ -41,8 +41,8 @@ from partage_isolation.wire.messages import (
     question_line,
     read_answer,
 )
+from partage_plugins.api.places import BROKER_SOCKET
 from partage_plugins.errors import DecodeError, PartageError, Refused
-from partage_plugins.vocabulary.places import BROKER_SOCKET
 
 
 class ControlError(PartageError):

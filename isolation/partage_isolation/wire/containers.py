@@ -40,7 +40,7 @@ from partage_isolation.wire.served import Registry
 from partage_isolation.wire.sessions import Sessions
 from partage_isolation.wire.suspension import Suspension
 from partage_isolation.wire.watch import Chores, Watch
-from partage_plugins.vocabulary.names import CardId, ContainerKey
+from partage_plugins.api.names import CardId, ContainerKey
 
 _log = structlog.get_logger()
 

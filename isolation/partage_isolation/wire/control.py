@@ -21,8 +21,8 @@ import structlog
 from partage_base.listener import listen
 from partage_isolation.errors import NoFolder
 from partage_isolation.wire.messages import MAX_QUESTION_BYTES, Answer, No, Question, answer_line, read_question
+from partage_plugins.api.places import BROKER_SOCKET
 from partage_plugins.errors import PartageError
-from partage_plugins.vocabulary.places import BROKER_SOCKET
 
 _QUESTION_WITHIN_S: Final = 5.0
 _CREDENTIALS: Final = struct.Struct("3i")

@@ -23,8 +23,8 @@ from partage_isolation.wire.alarm import Alarm
 from partage_isolation.wire.connection import LEASE_COSTS, Answer, Connection, Session
 from partage_isolation.wire.packets import Lease, Loss, Packet, Result, What
 from partage_isolation.wire.served import Registry
-from partage_plugins.vocabulary.kinds import Promise
-from partage_plugins.vocabulary.names import CardId
+from partage_plugins.api.kinds import Promise
+from partage_plugins.api.names import CardId
 
 IDLE_US: Final = 500
 """A process that has been idle this long, with nothing in flight, gives its time slice back."""

@@ -12,8 +12,8 @@ from partage_isolation.errors import SpecRefused
 from partage_isolation.ledger.budget import CardSpec
 from partage_isolation.store.specs import Spec
 from partage_isolation.wire.messages import Prepare, SetLimits, one_for_each_card
-from partage_plugins.vocabulary.gpu import GpuGrant
-from partage_plugins.vocabulary.names import BudgetName, CardId
+from partage_plugins.api.gpu import GpuGrant
+from partage_plugins.api.names import BudgetName, CardId
 
 
 def spec_of(question: Prepare, *, library: str, known: Spec | None, mate: Spec | None = None) -> Spec:

@@ -13,14 +13,12 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from partage_plugins.codecs.decoder import Reader
-from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary.containers import Mount
-from partage_plugins.vocabulary.engines import EngineId
-from partage_plugins.vocabulary.gpu import GpuGrant
-from partage_plugins.vocabulary.kinds import Promise
-from partage_plugins.vocabulary.limits import MAX_CARDS, WHOLE_MILLI, Bytes, Generation, Milli
-from partage_plugins.vocabulary.names import (
+from partage_plugins.api.containers import Mount
+from partage_plugins.api.engines import EngineId
+from partage_plugins.api.gpu import GpuGrant
+from partage_plugins.api.kinds import Promise
+from partage_plugins.api.limits import MAX_CARDS, WHOLE_MILLI, Bytes, Generation, Milli
+from partage_plugins.api.names import (
     BudgetName,
     BudgetNameText,
     CardId,
@@ -28,7 +26,9 @@ from partage_plugins.vocabulary.names import (
     ContainerKeyText,
     ContainerNameText,
 )
-from partage_plugins.vocabulary.pods import Gang, PodRef
+from partage_plugins.api.pods import Gang, PodRef
+from partage_plugins.codecs.decoder import Reader
+from partage_plugins.errors import DecodeError
 
 ProcessState = Literal["live", "detached", "unconfirmed", "dead"]
 """Connected; alive without a connection; silent since the broker's restart; gone, its bytes perhaps not yet."""

@@ -27,7 +27,7 @@ from partage_isolation.wire.connection import Answer, Session
 from partage_isolation.wire.leases import Leases
 from partage_isolation.wire.packets import Packet, What
 from partage_isolation.wire.served import Registry
-from partage_plugins.vocabulary.names import CardId
+from partage_plugins.api.names import CardId
 
 _LOOK_NS: Final = 5 * MS
 _SELDOM_NS: Final = SECOND

@@ -27,7 +27,7 @@ from partage_isolation.wire.packets import Flag, Packet, Result
 from partage_isolation.wire.sampler import Sampler
 from partage_isolation.wire.served import Registry
 from partage_isolation.wire.watch import Chores
-from partage_plugins.vocabulary.names import CardId
+from partage_plugins.api.names import CardId
 
 LONGEST_S: Final = 0.100
 """A request at the limit gets its response by then; a program waits for it in an allocation."""

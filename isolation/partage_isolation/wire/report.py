@@ -27,7 +27,7 @@ from partage_isolation.wire.messages import (
 )
 from partage_isolation.wire.moving import Moving
 from partage_isolation.wire.packets import Loss
-from partage_plugins.vocabulary.names import CardId, ContainerKey
+from partage_plugins.api.names import CardId, ContainerKey
 
 _STATES: Final[Mapping[State, StateName]] = {
     State.LIVE: "live",

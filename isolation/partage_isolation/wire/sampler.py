@@ -23,7 +23,7 @@ from partage_isolation.wire.hints import Hints
 from partage_isolation.wire.packets import TOKEN_BYTES
 from partage_isolation.wire.served import Registry
 from partage_isolation.wire.slices import in_slices
-from partage_plugins.vocabulary.names import CardId, ContainerKey
+from partage_plugins.api.names import CardId, ContainerKey
 
 
 class Sampler:

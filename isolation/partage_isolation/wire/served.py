@@ -25,7 +25,7 @@ from partage_isolation.wire.connection import (
     Served,
     Session,
 )
-from partage_plugins.vocabulary.names import ContainerKey
+from partage_plugins.api.names import ContainerKey
 
 
 class Registry:

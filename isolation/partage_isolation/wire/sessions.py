@@ -25,7 +25,7 @@ from partage_isolation.wire.leases import Leases
 from partage_isolation.wire.packets import Flag, Packet, Result, What
 from partage_isolation.wire.served import Registry
 from partage_isolation.wire.watch import Watch
-from partage_plugins.vocabulary.names import ContainerKey
+from partage_plugins.api.names import ContainerKey
 
 _TAKEN: Final = "taken"
 

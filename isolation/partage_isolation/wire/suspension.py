@@ -28,7 +28,7 @@ from partage_isolation.wire.messages import Suspended
 from partage_isolation.wire.moving import Moving
 from partage_isolation.wire.served import Registry
 from partage_isolation.wire.watch import Chores
-from partage_plugins.vocabulary.names import ContainerKey
+from partage_plugins.api.names import ContainerKey
 
 _PATIENCE_MS: Final = 10_000
 """For work that was launched before the gate was closed."""

@@ -16,7 +16,7 @@ from partage_isolation.ledger.loans import provable
 from partage_isolation.wire.sampler import Sampler
 from partage_isolation.wire.served import Registry
 from partage_isolation.wire.slices import Slices
-from partage_plugins.vocabulary.names import CardId, ContainerKey
+from partage_plugins.api.names import CardId, ContainerKey
 
 
 class Chores:

@@ -15,10 +15,10 @@ from partage_dialects.kubeshare_v1 import KubeShareV1
 from partage_dialects.kubeshare_v2 import KubeShareV2
 from partage_dialects.volcano import VolcanoDialect
 from partage_dialects.whole import WholeCards
+from partage_plugins.api import keys
+from partage_plugins.api.words import DialectWords
 from partage_plugins.hooks import hookimpl
 from partage_plugins.registry.entry_points import blocked_names
-from partage_plugins.vocabulary import keys
-from partage_plugins.vocabulary.words import DialectWords
 
 
 class Dialect(Protocol):

@@ -31,14 +31,14 @@ from partage_dialects.vgpu import (
     settings_from,
     wishes_of,
 )
+from partage_plugins.api.allocation import Allocation
+from partage_plugins.api.gpu import GPU, NUMA, GpuRequest
+from partage_plugins.api.limits import MAX_CARDS
+from partage_plugins.api.names import ContainerName, Kind
+from partage_plugins.api.pods import Pod, PodContainer
+from partage_plugins.api.topology import Bundle
+from partage_plugins.api.words import DialectWords
 from partage_plugins.hooks import hookimpl
-from partage_plugins.vocabulary.allocation import Allocation
-from partage_plugins.vocabulary.gpu import GPU, NUMA, GpuRequest
-from partage_plugins.vocabulary.limits import MAX_CARDS
-from partage_plugins.vocabulary.names import ContainerName, Kind
-from partage_plugins.vocabulary.pods import Pod, PodContainer
-from partage_plugins.vocabulary.topology import Bundle
-from partage_plugins.vocabulary.words import DialectWords
 
 SETTINGS: Final = "PARTAGE_HAMI_"
 NUMBER: Final = "nvidia.com/gpu"

@@ -16,13 +16,13 @@ from typing import Final, NamedTuple
 
 from partage_dialects.amounts import milli, read_decimal, read_whole, refused
 from partage_dialects.whole import NVIDIA_GPU
+from partage_plugins.api.gpu import GPU, MIB, GpuRequest
+from partage_plugins.api.limits import MAX_CARDS
+from partage_plugins.api.names import ContainerName, Kind
+from partage_plugins.api.pods import Pod
+from partage_plugins.api.words import DialectWords
 from partage_plugins.codecs.quantity import parse_bytes
 from partage_plugins.hooks import hookimpl
-from partage_plugins.vocabulary.gpu import GPU, MIB, GpuRequest
-from partage_plugins.vocabulary.limits import MAX_CARDS
-from partage_plugins.vocabulary.names import ContainerName, Kind
-from partage_plugins.vocabulary.pods import Pod
-from partage_plugins.vocabulary.words import DialectWords
 
 FRACTION: Final = "gpu-fraction"
 MEMORY: Final = "gpu-memory"

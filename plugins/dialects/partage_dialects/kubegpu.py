@@ -17,14 +17,14 @@ from partage_dialects.kubegpu_answer import answered
 from partage_dialects.kubegpu_paths import NO_PATHS, read_paths, refused
 from partage_dialects.settings import settings_from
 from partage_dialects.whole import Asks, cards_of, whole_cards
+from partage_plugins.api.allocation import Allocation
+from partage_plugins.api.gpu import CLOSEST, GPU, GpuRequest
+from partage_plugins.api.limits import MAX_CARDS
+from partage_plugins.api.pods import Pod, PodContainer
+from partage_plugins.api.topology import Bundle
+from partage_plugins.api.words import DialectWords
 from partage_plugins.errors import Refused
 from partage_plugins.hooks import hookimpl
-from partage_plugins.vocabulary.allocation import Allocation
-from partage_plugins.vocabulary.gpu import CLOSEST, GPU, GpuRequest
-from partage_plugins.vocabulary.limits import MAX_CARDS
-from partage_plugins.vocabulary.pods import Pod, PodContainer
-from partage_plugins.vocabulary.topology import Bundle
-from partage_plugins.vocabulary.words import DialectWords
 
 _Field: TypeAlias = tuple[str, Mapping[str, ContainerInfo]]
 

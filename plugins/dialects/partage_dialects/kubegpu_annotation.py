@@ -12,9 +12,9 @@ from typing import Annotated, Any, Final, NamedTuple
 
 from msgspec import Meta, Struct, field
 
+from partage_plugins.api.limits import MAX_CONTAINERS, Bytes
 from partage_plugins.codecs.decoder import Reader
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary.limits import MAX_CONTAINERS, Bytes
 
 KUBEGPU: Final = "pod.alpha/DeviceInformation"
 KUBEDEVICE: Final = "KubeDevice/DeviceInfo"

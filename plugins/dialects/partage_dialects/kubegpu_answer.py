@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from partage_dialects.kubegpu_annotation import Words
-from partage_plugins.vocabulary.allocation import Allocation
-from partage_plugins.vocabulary.gpu import GPU, GpuGrant
-from partage_plugins.vocabulary.pods import PodContainer
+from partage_plugins.api.allocation import Allocation
+from partage_plugins.api.gpu import GPU, GpuGrant
+from partage_plugins.api.pods import PodContainer
 
 
 def answered(text: str, words: Words, containers: Iterable[PodContainer], allocation: Allocation) -> str:

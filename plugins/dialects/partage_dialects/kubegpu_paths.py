@@ -13,10 +13,10 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Final, NamedTuple, TypeAlias
 
+from partage_plugins.api.gpu import PCIE
+from partage_plugins.api.limits import MAX_CARDS
+from partage_plugins.api.topology import MAX_BUNDLES, Bundle
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary.gpu import PCIE
-from partage_plugins.vocabulary.limits import MAX_CARDS
-from partage_plugins.vocabulary.topology import MAX_BUNDLES, Bundle
 
 _PATH: Final = re.compile(r"/(?:gpugrp1/([^/\s]+)/)?(?:gpugrp0/([^/\s]+)/)?gpu/([^/\s]+)/([^/\s]+)")
 """The outer and the inner group, the card, and its property."""

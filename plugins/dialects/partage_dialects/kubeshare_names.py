@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from partage_dialects import kubeshare_v1, kubeshare_v2
+from partage_plugins.api.containers import Adjustment, Container
 from partage_plugins.hooks import hookimpl
-from partage_plugins.vocabulary.containers import Adjustment, Container
 
 POD_NAME: Final = "POD_NAME"
 

@@ -15,11 +15,11 @@ from typing import Final
 
 from partage_dialects.amounts import milli, read_decimal, read_whole, refused
 from partage_dialects.one_card import Asks, asked_together
+from partage_plugins.api.gpu import NO_TAGS, GpuRequest, Tags
+from partage_plugins.api.names import CARD_ID_PATTERN, IN_WORDS, TAG_PATTERN, CardId
+from partage_plugins.api.pods import Pod
+from partage_plugins.api.words import DialectWords
 from partage_plugins.hooks import hookimpl
-from partage_plugins.vocabulary.gpu import NO_TAGS, GpuRequest, Tags
-from partage_plugins.vocabulary.names import CARD_ID_PATTERN, IN_WORDS, TAG_PATTERN, CardId
-from partage_plugins.vocabulary.pods import Pod
-from partage_plugins.vocabulary.words import DialectWords
 
 REQUEST: Final = "kubeshare/gpu_request"
 LIMIT: Final = "kubeshare/gpu_limit"

@@ -18,13 +18,13 @@ from typing import Final
 
 from partage_dialects.amounts import milli, read_whole, refused
 from partage_dialects.one_card import Asks, asked_together
+from partage_plugins.api.allocation import Allocation
+from partage_plugins.api.gpu import GPU, GpuRequest
+from partage_plugins.api.inventory import Inventory
+from partage_plugins.api.limits import MAX_CARDS, WHOLE_MILLI
+from partage_plugins.api.pods import Pod
+from partage_plugins.api.words import DialectWords
 from partage_plugins.hooks import hookimpl
-from partage_plugins.vocabulary.allocation import Allocation
-from partage_plugins.vocabulary.gpu import GPU, GpuRequest
-from partage_plugins.vocabulary.inventory import Inventory
-from partage_plugins.vocabulary.limits import MAX_CARDS, WHOLE_MILLI
-from partage_plugins.vocabulary.pods import Pod
-from partage_plugins.vocabulary.words import DialectWords
 
 REQUEST: Final = "sharedgpu/gpu_request"
 LIMIT: Final = "sharedgpu/gpu_limit"

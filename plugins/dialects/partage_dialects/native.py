@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from partage_plugins.api import keys
+from partage_plugins.api.gpu import GPU
+from partage_plugins.api.names import ContainerName, Kind
+from partage_plugins.api.pods import Pod
+from partage_plugins.api.words import DialectWords
 from partage_plugins.codecs.native import read_asks
 from partage_plugins.hooks import hookimpl
-from partage_plugins.vocabulary import keys
-from partage_plugins.vocabulary.gpu import GPU
-from partage_plugins.vocabulary.names import ContainerName, Kind
-from partage_plugins.vocabulary.pods import Pod
-from partage_plugins.vocabulary.words import DialectWords
 
 
 class NativeDialect:

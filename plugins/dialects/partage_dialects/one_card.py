@@ -12,11 +12,11 @@ from typing import Final, TypeAlias
 from msgspec.structs import replace
 
 from partage_dialects.amounts import refused
+from partage_plugins.api import keys
+from partage_plugins.api.gpu import GPU, GpuRequest, Tags
+from partage_plugins.api.names import BudgetName, ContainerName, Kind
+from partage_plugins.api.pods import Budgeted, Pod
 from partage_plugins.codecs.policies import read_policies
-from partage_plugins.vocabulary import keys
-from partage_plugins.vocabulary.gpu import GPU, GpuRequest, Tags
-from partage_plugins.vocabulary.names import BudgetName, ContainerName, Kind
-from partage_plugins.vocabulary.pods import Budgeted, Pod
 
 Asks: TypeAlias = Mapping[ContainerName, Mapping[Kind, object]]
 POD: Final = BudgetName("pod")

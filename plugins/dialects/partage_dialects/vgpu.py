@@ -15,11 +15,11 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from partage_dialects.amounts import refused
+from partage_plugins.api.gpu import MIB, NO_TAGS, GpuGrant, GpuRequest, Tags
+from partage_plugins.api.limits import MAX_ANNOTATION_BYTES, WHOLE_MILLI
+from partage_plugins.api.names import CARD_ID_PATTERN, IN_WORDS, CardId
+from partage_plugins.api.pods import PodContainer
 from partage_plugins.codecs.quantity import parse_whole_quantity
-from partage_plugins.vocabulary.gpu import MIB, NO_TAGS, GpuGrant, GpuRequest, Tags
-from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES, WHOLE_MILLI
-from partage_plugins.vocabulary.names import CARD_ID_PATTERN, IN_WORDS, CardId
-from partage_plugins.vocabulary.pods import PodContainer
 
 FULL: Final = 100
 _MILLI: Final = WHOLE_MILLI // FULL

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from partage_plugins.api.containers import Adjustment, Container, Granted
+from partage_plugins.api.gpu import GPU, MIB, GpuGrant, GpuPart
+from partage_plugins.api.limits import WHOLE_MILLI
 from partage_plugins.hooks import hookimpl
-from partage_plugins.vocabulary.containers import Adjustment, Container, Granted
-from partage_plugins.vocabulary.gpu import GPU, MIB, GpuGrant, GpuPart
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
 
 MEMORY: Final = "CUDA_DEVICE_MEMORY_LIMIT_"
 CORES: Final = "CUDA_DEVICE_SM_LIMIT"

@@ -29,13 +29,13 @@ from partage_dialects.vgpu import (
 )
 from partage_dialects.volcano_gpushare import RESOURCES as OLDER
 from partage_dialects.volcano_gpushare import read_gpushare
+from partage_plugins.api.allocation import Allocation
+from partage_plugins.api.gpu import GPU, NO_TAGS, GpuRequest, Tags
+from partage_plugins.api.limits import MAX_CARDS
+from partage_plugins.api.names import ContainerName, Kind
+from partage_plugins.api.pods import Pod, PodContainer
+from partage_plugins.api.words import DialectWords
 from partage_plugins.hooks import hookimpl
-from partage_plugins.vocabulary.allocation import Allocation
-from partage_plugins.vocabulary.gpu import GPU, NO_TAGS, GpuRequest, Tags
-from partage_plugins.vocabulary.limits import MAX_CARDS
-from partage_plugins.vocabulary.names import ContainerName, Kind
-from partage_plugins.vocabulary.pods import Pod, PodContainer
-from partage_plugins.vocabulary.words import DialectWords
 
 SETTINGS: Final = "PARTAGE_VOLCANO_"
 NUMBER: Final = "volcano.sh/vgpu-number"

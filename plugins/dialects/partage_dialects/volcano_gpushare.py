@@ -12,10 +12,10 @@ from typing import Final
 from partage_dialects.amounts import refused
 from partage_dialects.one_card import POD
 from partage_dialects.vgpu import amount
-from partage_plugins.vocabulary.gpu import MIB, GpuRequest
-from partage_plugins.vocabulary.limits import MAX_CARDS, WHOLE_MILLI
-from partage_plugins.vocabulary.names import ContainerName
-from partage_plugins.vocabulary.pods import Budgeted, Pod
+from partage_plugins.api.gpu import MIB, GpuRequest
+from partage_plugins.api.limits import MAX_CARDS, WHOLE_MILLI
+from partage_plugins.api.names import ContainerName
+from partage_plugins.api.pods import Budgeted, Pod
 
 MEMORY: Final = "volcano.sh/gpu-memory"
 NUMBER: Final = "volcano.sh/gpu-number"

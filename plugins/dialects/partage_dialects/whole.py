@@ -13,15 +13,15 @@ from typing import Final, TypeAlias
 from partage_dialects.kubegpu_annotation import KUBEDEVICE
 from partage_dialects.settings import NVIDIA_GPU as SETTING
 from partage_dialects.settings import settings_from
+from partage_plugins.api.gpu import GPU, GpuRequest
+from partage_plugins.api.limits import MAX_CARDS, WHOLE_MILLI
+from partage_plugins.api.names import ContainerName, Kind
+from partage_plugins.api.pods import Pod, PodContainer
+from partage_plugins.api.topology import Bundle
+from partage_plugins.api.words import DialectWords
 from partage_plugins.codecs.quantity import parse_quantity, parse_whole_quantity
 from partage_plugins.errors import DecodeError
 from partage_plugins.hooks import hookimpl
-from partage_plugins.vocabulary.gpu import GPU, GpuRequest
-from partage_plugins.vocabulary.limits import MAX_CARDS, WHOLE_MILLI
-from partage_plugins.vocabulary.names import ContainerName, Kind
-from partage_plugins.vocabulary.pods import Pod, PodContainer
-from partage_plugins.vocabulary.topology import Bundle
-from partage_plugins.vocabulary.words import DialectWords
 
 NVIDIA_GPU: Final = "nvidia.com/gpu"
 Asks: TypeAlias = Mapping[ContainerName, Mapping[Kind, object]]

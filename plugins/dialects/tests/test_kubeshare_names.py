@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from partage_dialects.kubeshare_names import KubeShareNames
+from partage_plugins.api import Adjustment
 from partage_plugins.testing.examples import container
-from partage_plugins.vocabulary import Adjustment
 
 V1, V2 = {"kubeshare/gpu_limit": "1.0"}, {"sharedgpu/gpu_limit": "1.0"}
 

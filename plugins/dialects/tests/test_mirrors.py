@@ -9,11 +9,11 @@ from partage_dialects.kubegpu import KubeGpu
 from partage_dialects.kubeshare_v2 import KubeShareV2
 from partage_dialects.vgpu import VgpuSettings
 from partage_dialects.volcano import VolcanoDialect
+from partage_plugins.api import Allocation, ContainerName, Inventory, NodeName, PodUid
+from partage_plugins.api.gpu import GPU, MIB, Card, GpuGrant, GpuPart
+from partage_plugins.api.names import CardId
+from partage_plugins.api.pods import Pod, PodContainer
 from partage_plugins.testing.examples import pod
-from partage_plugins.vocabulary import Allocation, ContainerName, Inventory, NodeName, PodUid
-from partage_plugins.vocabulary.gpu import GPU, MIB, Card, GpuGrant, GpuPart
-from partage_plugins.vocabulary.names import CardId
-from partage_plugins.vocabulary.pods import Pod, PodContainer
 
 CARDS = (CardId("GPU-a"), CardId("GPU-b"))
 

@@ -9,15 +9,15 @@ from typing import Final
 import pytest
 
 from partage_dialects.foreign import DIALECTS
+from partage_plugins.api import Kind, Pod
 from partage_plugins.codecs import read_gang
 from partage_plugins.errors import DecodeError, Refused
+from partage_plugins.framework.scheduler import SchedulerFramework
 from partage_plugins.hooks import SCHEDULER_GROUP
 from partage_plugins.registry.calls import Activity, Call, bound
 from partage_plugins.registry.entry_points import installed
 from partage_plugins.registry.registry import Registry
 from partage_plugins.rules.words import Lexicon, resources_of
-from partage_plugins.sides.scheduler import SchedulerSide
-from partage_plugins.vocabulary import Kind, Pod
 from partage_scheduler.decision import Ledger
 from support.dialect_rows import FILES, Row, all_plugins_where, rows_of
 
@@ -40,16 +40,16 @@ def gang_of(pod: Pod) -> dict[str, object] | None:
     return None if gang is None else {"name": gang.name, "size": gang.size}
 
 
-def asked_by(pod: Pod, side: SchedulerSide) -> frozenset[Kind]:
+def asked_by(pod: Pod, framework: SchedulerFramework) -> frozenset[Kind]:
     """As the scheduler reads a pod that it is to place: its gang, then its requests."""
     gang_of(pod)
-    return side.requests(pod).kinds
+    return framework.requests(pod).kinds
 
 
 @pytest.mark.parametrize(("dialect", "row"), ROWS)
 def test_a_row(dialect: str, row: Row) -> None:
     registry = plugins(row.nvidia_gpu)
-    read, pod, all_together = reader(registry, dialect), row.read(), SchedulerSide(registry, Ledger())
+    read, pod, all_together = reader(registry, dialect), row.read(), SchedulerFramework(registry, Ledger())
     if row.refused is None:
         assert (read(pod) or {}) == row.expected
         assert bool(asked_by(pod, all_together)) == bool(row.expected)
@@ -75,8 +75,8 @@ def test_the_words_of_every_dialect_that_can_be_switched_off_are_known_all_the_s
 
 @pytest.mark.parametrize("row", ASKING, ids=lambda row: row.name)
 def test_a_pod_that_is_read_speaks_and_is_told_nothing(row: Row) -> None:
-    side = SchedulerSide(plugins(row.nvidia_gpu), Ledger())
-    lexicon = Lexicon(side.words())
+    framework = SchedulerFramework(plugins(row.nvidia_gpu), Ledger())
+    lexicon = Lexicon(framework.words())
     pod = row.read()
     assert lexicon.in_vain(pod, asks=True, absent=resources_of(pod)) is None
     assert list(lexicon.spoken(pod, absent=resources_of(pod)))

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import pytest
 
 from partage_dialects.settings import settings_from
+from partage_plugins.api import GPU
 from partage_plugins.errors import DialectConflict
-from partage_plugins.sides.scheduler import SchedulerSide
+from partage_plugins.framework.scheduler import SchedulerFramework
 from partage_plugins.testing.examples import pod
-from partage_plugins.vocabulary import GPU
 from partage_scheduler.decision import Ledger
 from support.dialect_rows import all_plugins
 
@@ -20,16 +20,16 @@ V1 = {"kubeshare/gpu_request": "0.5", "kubeshare/gpu_limit": "1.0", "kubeshare/g
 
 @pytest.mark.parametrize("resources", [{"partage.dev/gpu-memory": "1Gi"}, NATIVE])
 def test_two_dialects_in_one_pod_are_refused_naming_both(resources: Mapping[str, str]) -> None:
-    side = SchedulerSide(all_plugins(), Ledger())
+    framework = SchedulerFramework(all_plugins(), Ledger())
     with pytest.raises(DialectConflict) as refusal:
-        side.requests(pod(resources, annotations=V1))
+        framework.requests(pod(resources, annotations=V1))
     assert "in two dialects, kubeshare-v1-dialect and native-dialect; use one of them" in str(refusal.value)
 
 
 def test_a_dialect_that_is_blocked_is_not_read_and_the_others_are() -> None:
-    side = SchedulerSide(all_plugins(PARTAGE_PLUGINS_BLOCK="kubeshare-v1-dialect"), Ledger())
-    assert not side.requests(pod(annotations=V1)).kinds
-    assert side.requests(pod(NATIVE, annotations=V1)).kinds == {GPU.name}
+    framework = SchedulerFramework(all_plugins(PARTAGE_PLUGINS_BLOCK="kubeshare-v1-dialect"), Ledger())
+    assert not framework.requests(pod(annotations=V1)).kinds
+    assert framework.requests(pod(NATIVE, annotations=V1)).kinds == {GPU.name}
 
 
 @pytest.mark.parametrize("reader", ["kubelet", "whole", "hami"])

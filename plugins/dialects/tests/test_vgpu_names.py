@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from partage_dialects.vgpu_names import VgpuNames, names_of
-from partage_plugins.vocabulary import GPU, CardId, Container, ContainerKey, GpuGrant, GpuPart, Granted, PodRef
+from partage_plugins.api import GPU, CardId, Container, ContainerKey, GpuGrant, GpuPart, Granted, PodRef
 from support.gpu_fleet import cards
 
 MIB = 1 << 20

@@ -7,8 +7,8 @@ import pytest
 from partage_dialects.hami import HamiDialect
 from partage_dialects.vgpu import VgpuSettings, settings_from
 from partage_dialects.volcano import VolcanoDialect
+from partage_plugins.api import GPU, ContainerName, GpuRequest
 from partage_plugins.testing.examples import pod
-from partage_plugins.vocabulary import GPU, ContainerName, GpuRequest
 
 MIB = 1 << 20
 

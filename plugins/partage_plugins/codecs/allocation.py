@@ -14,15 +14,10 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from partage_plugins.codecs import budgets
-from partage_plugins.codecs.critical import CRIT
-from partage_plugins.codecs.decoder import Reader, fitting
-from partage_plugins.codecs.parts import read_parts
-from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary.allocation import Allocation, ContainerAllocation, Grants
-from partage_plugins.vocabulary.kinds import AnyKind
-from partage_plugins.vocabulary.limits import MAX_CARDS, MAX_CONTAINERS, MAX_KINDS, Generation
-from partage_plugins.vocabulary.names import (
+from partage_plugins.api.allocation import Allocation, ContainerAllocation, Grants
+from partage_plugins.api.kinds import AnyKind
+from partage_plugins.api.limits import MAX_CARDS, MAX_CONTAINERS, MAX_KINDS, Generation
+from partage_plugins.api.names import (
     BudgetName,
     BudgetNameText,
     ContainerKey,
@@ -37,7 +32,12 @@ from partage_plugins.vocabulary.names import (
     PodUidText,
     ShortText,
 )
-from partage_plugins.vocabulary.pods import Gang
+from partage_plugins.api.pods import Gang
+from partage_plugins.codecs import budgets
+from partage_plugins.codecs.critical import CRIT
+from partage_plugins.codecs.decoder import Reader, fitting
+from partage_plugins.codecs.parts import read_parts
+from partage_plugins.errors import DecodeError
 
 WHAT: Final = "allocation"
 WHAT_ON_CONTAINER: Final = "container annotation"

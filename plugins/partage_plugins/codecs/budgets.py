@@ -14,10 +14,10 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import Struct
 
+from partage_plugins.api.names import BudgetName, BudgetNameText, ContainerName, Kind, budget_of, grantee_of
+from partage_plugins.api.pods import BudgetUse
 from partage_plugins.codecs.decoder import Reader
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary.names import BudgetName, BudgetNameText, ContainerName, Kind, budget_of, grantee_of
-from partage_plugins.vocabulary.pods import BudgetUse
 
 FIELD: Final = "budgets"
 """Its name in `crit` and in nodes' inventories."""

@@ -14,9 +14,9 @@ from typing import Any, Final
 import msgspec
 from msgspec import inspect
 
+from partage_plugins.api.gpu import GPU_IN_WORDS
+from partage_plugins.api.names import IN_WORDS
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary.gpu import GPU_IN_WORDS
-from partage_plugins.vocabulary.names import IN_WORDS
 
 _PLACE: Final = re.compile(r"^(?P<complaint>.*?)( - at (?P<key>`key` in )?`\$(?P<path>[^`]*)`)?\Z", re.DOTALL)
 _STEP: Final = re.compile(r"\.(?P<field>[^.\[]+)|\[(?P<index>[0-9]{1,9})\]|(?P<hidden>\[\.\.\.\])")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from partage_plugins.api.gpu import GPU
+from partage_plugins.api.pods import PodRequest
 from partage_plugins.codecs import budgets
-from partage_plugins.vocabulary.gpu import GPU
-from partage_plugins.vocabulary.pods import PodRequest
 
 BUDGETS: Final = budgets.FIELD
 MOVABLE: Final = "movable"

@@ -11,9 +11,9 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from partage_plugins.api.limits import MAX_ANNOTATION_BYTES, MAX_DEPTH
 from partage_plugins.codecs.complaint import explained
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES, MAX_DEPTH
 
 T = TypeVar("T")
 

@@ -16,11 +16,11 @@ from collections.abc import Mapping
 from decimal import ROUND_FLOOR, Decimal
 from typing import Final
 
+from partage_plugins.api import keys
+from partage_plugins.api.names import IN_WORDS, TAG_PATTERN, Namespace
+from partage_plugins.api.pods import Gang
 from partage_plugins.codecs.quantity import parse_whole_quantity
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import keys
-from partage_plugins.vocabulary.names import IN_WORDS, TAG_PATTERN, Namespace
-from partage_plugins.vocabulary.pods import Gang
 
 MOST_PODS: Final = 1000
 _NAMES: Final = ("sharedgpu/group_name", "sharedgpu/pod_group_name")

@@ -8,12 +8,12 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from partage_plugins.api.inventory import Inventory, Reads, Ready
+from partage_plugins.api.kinds import AnyKind
+from partage_plugins.api.limits import MAX_KINDS
+from partage_plugins.api.names import Kind, KindText
 from partage_plugins.codecs.decoder import Reader, fitting
 from partage_plugins.codecs.parts import read_parts
-from partage_plugins.vocabulary.inventory import Inventory, Reads, Ready
-from partage_plugins.vocabulary.kinds import AnyKind
-from partage_plugins.vocabulary.limits import MAX_KINDS
-from partage_plugins.vocabulary.names import Kind, KindText
 
 WHAT: Final = "inventory"
 

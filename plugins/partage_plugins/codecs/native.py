@@ -12,15 +12,15 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from partage_plugins.api import keys
+from partage_plugins.api.gpu import GpuRequest
+from partage_plugins.api.limits import MAX_CARDS, WHOLE_MILLI
+from partage_plugins.api.names import ContainerName
+from partage_plugins.api.pods import Budgeted, Pod, PodContainer
+from partage_plugins.api.topology import Bundle
 from partage_plugins.codecs.policies import Policies, by_container, read_budgets, read_policies, unknown
 from partage_plugins.codecs.quantity import format_bytes, parse_bytes, parse_quantity, parse_whole_quantity
 from partage_plugins.errors import DecodeError, Refused
-from partage_plugins.vocabulary import keys
-from partage_plugins.vocabulary.gpu import GpuRequest
-from partage_plugins.vocabulary.limits import MAX_CARDS, WHOLE_MILLI
-from partage_plugins.vocabulary.names import ContainerName
-from partage_plugins.vocabulary.pods import Budgeted, Pod, PodContainer
-from partage_plugins.vocabulary.topology import Bundle
 
 WHAT: Final = "request"
 _MAX_MILLI: Final = MAX_CARDS * WHOLE_MILLI

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from partage_plugins.api.names import Kind
 from partage_plugins.codecs.decoder import Reader
-from partage_plugins.vocabulary.names import Kind
 
 
 @cache

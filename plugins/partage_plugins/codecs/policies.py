@@ -9,12 +9,10 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from partage_plugins.codecs.quantity import parse_whole_quantity
-from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import keys
-from partage_plugins.vocabulary.gpu import LEVELS, GpuRequest, Tags
-from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES, MAX_CARDS, WHOLE_MILLI
-from partage_plugins.vocabulary.names import (
+from partage_plugins.api import keys
+from partage_plugins.api.gpu import LEVELS, GpuRequest, Tags
+from partage_plugins.api.limits import MAX_ANNOTATION_BYTES, MAX_CARDS, WHOLE_MILLI
+from partage_plugins.api.names import (
     CARD_ID_PATTERN,
     CONTAINER_NAME_PATTERN,
     IN_WORDS,
@@ -22,6 +20,8 @@ from partage_plugins.vocabulary.names import (
     BudgetName,
     ContainerName,
 )
+from partage_plugins.codecs.quantity import parse_whole_quantity
+from partage_plugins.errors import DecodeError
 
 _MODEL: Final = r"\A[^\x00-\x1f\x7f,;\ud800-\udfff]{1,128}\Z"
 _POLICY: Final = r"\A[A-Za-z0-9][A-Za-z0-9._+=, -]{0,159}\Z"

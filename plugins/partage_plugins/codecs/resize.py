@@ -7,13 +7,13 @@ from typing import Annotated, Final
 
 from msgspec import Meta, Struct, field
 
+from partage_plugins.api import keys
+from partage_plugins.api.limits import MAX_ANNOTATION_BYTES, MAX_CARDS, MAX_CONTAINERS, WHOLE_MILLI
+from partage_plugins.api.names import ContainerName, ContainerNameText, Namespace, PodName, PodUid
+from partage_plugins.api.pods import PodRef
 from partage_plugins.codecs.decoder import Reader
 from partage_plugins.codecs.quantity import parse_bytes
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import keys
-from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES, MAX_CARDS, MAX_CONTAINERS, WHOLE_MILLI
-from partage_plugins.vocabulary.names import ContainerName, ContainerNameText, Namespace, PodName, PodUid
-from partage_plugins.vocabulary.pods import PodRef
 
 WHAT: Final = "resize"
 _MOST_BYTES: Final = 2**62

@@ -13,8 +13,8 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from partage_plugins.api.limits import WHOLE_MILLI
 from partage_plugins.codecs.decoder import Reader
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
 
 WHAT: Final = "parameters of gpu.partage.dev"
 

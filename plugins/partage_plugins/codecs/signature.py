@@ -16,8 +16,8 @@ from typing import Final
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+from partage_plugins.api.names import KeyId
 from partage_plugins.errors import SignatureRefused
-from partage_plugins.vocabulary.names import KeyId
 
 DOMAIN: Final = b"partage-allocation-v1\n"
 _GRAMMAR: Final = re.compile(r"(?P<key>[0-9a-f]{16}):(?P<signature>[A-Za-z0-9+/]{86}==)", re.ASCII)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from partage_plugins.api.kinds import AnyKind
 from partage_plugins.hooks.markers import hookspec
-from partage_plugins.vocabulary.kinds import AnyKind
 
 
 @hookspec

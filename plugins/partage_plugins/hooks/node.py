@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from partage_plugins.api.containers import Adjustment, Container, Granted
+from partage_plugins.api.names import ContainerKey
+from partage_plugins.api.node import DeviceUse, Gauge, NodeContext
 from partage_plugins.hooks.both import partage_kind
 from partage_plugins.hooks.markers import hookspec
-from partage_plugins.vocabulary.containers import Adjustment, Container, Granted
-from partage_plugins.vocabulary.names import ContainerKey
-from partage_plugins.vocabulary.node import DeviceUse, Gauge, NodeContext
 
 __all__ = [
     "partage_adjust",

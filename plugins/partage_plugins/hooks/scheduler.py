@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 
 from partage_plugins.answers import Fits, Scores, Slots
+from partage_plugins.api.allocation import Allocation
+from partage_plugins.api.inventory import Inventory
+from partage_plugins.api.names import ContainerName, Kind, NodeName, Slot
+from partage_plugins.api.pods import Pod, PodRequest, Resources
+from partage_plugins.api.words import DialectWords
 from partage_plugins.hooks.both import partage_kind
 from partage_plugins.hooks.markers import hookspec
-from partage_plugins.vocabulary.allocation import Allocation
-from partage_plugins.vocabulary.inventory import Inventory
-from partage_plugins.vocabulary.names import ContainerName, Kind, NodeName, Slot
-from partage_plugins.vocabulary.pods import Pod, PodRequest, Room
-from partage_plugins.vocabulary.words import DialectWords
 
 __all__ = [
     "partage_allocate",
@@ -117,7 +117,7 @@ def partage_node_removed(slot: Slot) -> None:
 
 
 @hookspec
-def partage_node_room(slot: Slot, total: Room, free: Room) -> None:
+def partage_node_room(slot: Slot, total: Resources, free: Resources) -> None:
     """Update a node's allocatable and free CPU and main memory.
 
     Called after `partage_node_added` and after every change, before or after takes. Until the first call, treat both as

@@ -15,9 +15,13 @@ from typing import Final
 
 import msgspec
 
+from partage_plugins.api.containers import Granted
+from partage_plugins.api.names import Kind
+from partage_plugins.api.node import NodeContext
 from partage_plugins.codecs.allocation import decode_grants
 from partage_plugins.codecs.parts import read_parts
 from partage_plugins.errors import DecodeError, PluginError, Refused
+from partage_plugins.framework.node import NodeFramework
 from partage_plugins.hooks import NODE_GROUP
 from partage_plugins.hooks import node as node_hooks
 from partage_plugins.host import messages
@@ -25,10 +29,6 @@ from partage_plugins.host.blackbox import BlackBox, RecordedActivity
 from partage_plugins.host.confinement import confine
 from partage_plugins.registry.entry_points import from_paths, installed
 from partage_plugins.registry.registry import Registry
-from partage_plugins.sides.node import NodeSide
-from partage_plugins.vocabulary.containers import Granted
-from partage_plugins.vocabulary.names import Kind
-from partage_plugins.vocabulary.node import NodeContext
 
 EXIT_OUT_OF_MEMORY: Final = 3
 _PIECE_BYTES: Final = 64 * 1024
@@ -40,7 +40,7 @@ class Child:
     def __init__(self, box: BlackBox) -> None:
         self._activity = RecordedActivity(box)
         self._registry = Registry(node_hooks)
-        self._side = NodeSide(self._registry)
+        self._framework = NodeFramework(self._registry)
         self._parts: dict[Kind, tuple[bytes, object]] = {}
 
     def answer(self, question: messages.Question) -> messages.Reply:
@@ -50,12 +50,12 @@ class Child:
                 case messages.Start():
                     return self._start(question)
                 case messages.Adjust():
-                    adjusted = self._side.adjust(question.container, self._granted(question))
+                    adjusted = self._framework.adjust(question.container, self._granted(question))
                     return messages.AdjustedReply(id=question.id, adjusted=adjusted)
                 case messages.Removed():
-                    self._side.removed(question.key)
+                    self._framework.removed(question.key)
                 case messages.Stop():
-                    self._side.stopping()
+                    self._framework.stopping()
             return messages.Done(id=question.id)
         except (Refused, DecodeError) as no:
             return messages.Refusal(id=question.id, why=str(no))
@@ -63,7 +63,7 @@ class Child:
     def _start(self, start: messages.Start) -> messages.Started:
         candidates = installed(NODE_GROUP) if start.paths is None else from_paths(start.paths)
         report = self._registry.load(self._activity.watched(candidates), frozenset(start.blocked))
-        self._side = NodeSide(self._registry, activity=self._activity, traced=start.traced)
+        self._framework = NodeFramework(self._registry, activity=self._activity, traced=start.traced)
         context = NodeContext(
             node=start.node,
             role=start.role,
@@ -72,14 +72,14 @@ class Child:
             driver_root=PurePosixPath(start.driver_root),
             host=PurePosixPath(start.host),
         )
-        faults = [*report.faults, *self._side.started(context)]
+        faults = [*report.faults, *self._framework.started(context)]
         self._activity.end()
         gc.collect()
         gc.freeze()  # imports stay alive: no container should wait for a garbage collection of them
         return messages.Started(
             id=start.id,
             loaded=report.loaded,
-            kinds=dict(self._side.owners),
+            kinds=dict(self._framework.owners),
             faults=tuple(str(fault) for fault in faults),
             blocked=report.blocked,
             unknown_blocked=report.unknown_blocked,

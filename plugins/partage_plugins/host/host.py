@@ -17,6 +17,9 @@ from typing import Final
 
 import msgspec
 
+from partage_plugins.api.containers import Container, Granted
+from partage_plugins.api.names import ContainerKey, Kind, NodeName, PluginName
+from partage_plugins.api.node import NodeRole
 from partage_plugins.errors import (
     AdjustmentConflict,
     PluginCrashed,
@@ -26,13 +29,10 @@ from partage_plugins.errors import (
     PluginNonsense,
     Refused,
 )
+from partage_plugins.framework.node import Adjusted
 from partage_plugins.host import messages
 from partage_plugins.host.channel import Channel, ChildGone
 from partage_plugins.host.process import HostProcess
-from partage_plugins.sides.node import Adjusted
-from partage_plugins.vocabulary.containers import Container, Granted
-from partage_plugins.vocabulary.names import ContainerKey, Kind, NodeName, PluginName
-from partage_plugins.vocabulary.node import NodeRole
 
 HostEvent = messages.Started | PluginError
 """For the daemon's log: the child has started, with the plugins that it loaded, or died."""

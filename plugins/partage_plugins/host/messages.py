@@ -14,10 +14,10 @@ from typing import Final, Literal
 import msgspec
 from msgspec import Struct
 
-from partage_plugins.sides.node import Adjusted
-from partage_plugins.vocabulary.containers import Container
-from partage_plugins.vocabulary.names import ContainerKey, Kind, NodeName, PluginName
-from partage_plugins.vocabulary.node import NodeRole
+from partage_plugins.api.containers import Container
+from partage_plugins.api.names import ContainerKey, Kind, NodeName, PluginName
+from partage_plugins.api.node import NodeRole
+from partage_plugins.framework.node import Adjusted
 
 MAX_FRAME_BYTES: Final = 32 * 1024 * 1024
 HEADER_BYTES: Final = 4

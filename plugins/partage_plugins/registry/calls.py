@@ -14,10 +14,10 @@ from typing import Any, Final
 
 from pluggy import HookImpl
 
+from partage_plugins.api.names import PluginName
 from partage_plugins.errors import DecodeError, PluginFailed, Refused
 from partage_plugins.registry.entry_points import described
 from partage_plugins.registry.registry import Registry
-from partage_plugins.vocabulary.names import PluginName
 
 _PASSED_ON: Final = (Refused, DecodeError, KeyboardInterrupt)  # a plugin's refusals, and the user's interrupt
 _LONGEST_TRACE: Final = 300

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from partage_plugins.api.names import PluginName
 from partage_plugins.errors import PluginNotLoaded
-from partage_plugins.vocabulary.names import PluginName
 
 if TYPE_CHECKING:  # importing it loads half of the email package, which processes without plugins do not need
     from importlib.metadata import EntryPoint

@@ -17,11 +17,11 @@ import msgspec
 import pluggy
 from pluggy import HookImpl
 
+from partage_plugins.api.kinds import AnyKind, KindType
+from partage_plugins.api.names import IN_WORDS, KIND_PATTERN, Kind, PluginName
 from partage_plugins.errors import PluginNotLoaded
 from partage_plugins.hooks.markers import PROJECT
 from partage_plugins.registry.entry_points import Candidate, described, made
-from partage_plugins.vocabulary.kinds import AnyKind, KindType
-from partage_plugins.vocabulary.names import IN_WORDS, KIND_PATTERN, Kind, PluginName
 
 _PREFIX = "partage_"
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal
 
+from partage_plugins.api.containers import Adjustment, Granted
+from partage_plugins.api.keys import MOVABLE
+from partage_plugins.api.kinds import AnyKind, Promise
+from partage_plugins.api.names import Kind
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary.containers import Adjustment, Granted
-from partage_plugins.vocabulary.keys import MOVABLE
-from partage_plugins.vocabulary.kinds import AnyKind, Promise
-from partage_plugins.vocabulary.names import Kind
 
 Enforcement = Literal["strict", "advisory"]
 _MOVABLE: Final[Promise] = "movable"

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from partage_plugins.vocabulary.gpu import NUMA, NVLINK, PCIE, Card, GpuPart
-from partage_plugins.vocabulary.topology import Levels
+from partage_plugins.api.gpu import NUMA, NVLINK, PCIE, Card, GpuPart
+from partage_plugins.api.topology import Levels
 
 
 class CardLevels(NamedTuple):

@@ -12,11 +12,11 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from partage_plugins.api.containers import Adjustment
+from partage_plugins.api.keys import ALLOC_PREFIX
+from partage_plugins.api.kinds import Promise
+from partage_plugins.api.names import Kind, PluginName
 from partage_plugins.errors import AdjustmentConflict, PluginNonsense
-from partage_plugins.vocabulary.containers import Adjustment
-from partage_plugins.vocabulary.keys import ALLOC_PREFIX
-from partage_plugins.vocabulary.kinds import Promise
-from partage_plugins.vocabulary.names import Kind, PluginName
 
 HOOK: Final = "partage_adjust"
 Field = tuple[str, ...]

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from partage_plugins.vocabulary.topology import Bundle, Levels
+from partage_plugins.api.topology import Bundle, Levels
 
 _MOST_STEPS: Final = 2_000
 

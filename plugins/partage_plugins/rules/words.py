@@ -12,9 +12,9 @@ from functools import lru_cache
 from itertools import islice
 from typing import Final, NamedTuple
 
-from partage_plugins.vocabulary.keys import PREFIX
-from partage_plugins.vocabulary.pods import Pod
-from partage_plugins.vocabulary.words import DialectWords, Where
+from partage_plugins.api.keys import PREFIX
+from partage_plugins.api.pods import Pod
+from partage_plugins.api.words import DialectWords, Where
 
 _MOST: Final = 3
 """Keys of one pod that are reported."""

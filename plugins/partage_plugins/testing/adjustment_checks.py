@@ -16,6 +16,9 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec.structs import replace
 
+from partage_plugins.api.containers import Adjustment, Granted
+from partage_plugins.api.kinds import AnyKind
+from partage_plugins.api.names import Kind
 from partage_plugins.codecs.signature import key_id, sign, verify
 from partage_plugins.errors import DecodeError, Refused
 from partage_plugins.testing import examples
@@ -24,9 +27,6 @@ from partage_plugins.testing.granted import GrantedContainer, granted_containers
 from partage_plugins.testing.neighbours import NEIGHBOUR
 from partage_plugins.testing.node_stage import NodeStage, host_of
 from partage_plugins.testing.scheduler_stage import SchedulerStage
-from partage_plugins.vocabulary.containers import Adjustment, Granted
-from partage_plugins.vocabulary.kinds import AnyKind
-from partage_plugins.vocabulary.names import Kind
 
 
 @check("node", "grants")
@@ -82,7 +82,7 @@ def is_removed_after_adjusting(case: Case) -> None:
     for each in granted_containers(case):
         first = stage.adjusted(each)
         for _ in range(2):
-            stage.side.removed(each.container.key)
+            stage.framework.removed(each.container.key)
         hold(stage.adjusted(each) == first, "partage_adjust answers differently after partage_removed")
 
 

@@ -8,13 +8,13 @@ from typing import Final
 
 import msgspec
 
+from partage_plugins.api.allocation import Allocation
+from partage_plugins.api.kinds import PROMISES
+from partage_plugins.api.names import Slot
+from partage_plugins.api.pods import Pod
 from partage_plugins.errors import Refused
 from partage_plugins.testing.check import Broken, Case, check, hold
 from partage_plugins.testing.scheduler_stage import BARE, SchedulerStage
-from partage_plugins.vocabulary.allocation import Allocation
-from partage_plugins.vocabulary.kinds import PROMISES
-from partage_plugins.vocabulary.names import Slot
-from partage_plugins.vocabulary.pods import Pod
 
 _MOST_PODS: Final = 10_000
 
@@ -23,7 +23,7 @@ _MOST_PODS: Final = 10_000
 def allocates_where_it_fits(case: Case) -> None:
     """Wherever a pod fits, exactly the containers with a request get grants, which the pod's text preserves."""
     stage = SchedulerStage(case).told()
-    for request in map(stage.side.requests, case.subject.pods):
+    for request in map(stage.framework.requests, case.subject.pods):
         for slot in stage.fitting(request):
             stage.allocation(request, slot)
 
@@ -32,7 +32,7 @@ def allocates_where_it_fits(case: Case) -> None:
 def allocating_changes_nothing(case: Case) -> None:
     """Repeated calls to partage_allocate return the same grants: nothing is counted before `partage_take`."""
     stage = SchedulerStage(case).told()
-    for request in map(stage.side.requests, case.subject.pods):
+    for request in map(stage.framework.requests, case.subject.pods):
         before = stage.answers(request)
         for slot in stage.fitting(request):
             grants, again = (stage.allocation(request, slot).containers for _ in range(2))
@@ -45,9 +45,9 @@ def allocating_changes_nothing(case: Case) -> None:
 def refuses_where_it_does_not_fit(case: Case) -> None:
     """For a node on which the pod does not fit, partage_allocate raises `Refused`."""
     stage = SchedulerStage(case).told((BARE,))
-    for request in map(stage.side.requests, case.subject.pods):
+    for request in map(stage.framework.requests, case.subject.pods):
         try:
-            grants = stage.side.allocate(request, Slot(0))
+            grants = stage.framework.allocate(request, Slot(0))
         except Refused:
             continue
         raise Broken(f"partage_allocate gives {grants!r:.200} on a node that has nothing of its kind")
@@ -83,7 +83,7 @@ def promises_what_it_may(case: Case) -> None:
     """Each grant's promises are a subset of the defined ones, also where the inventory lacks the kind."""
     stage = SchedulerStage(case).told()
     kind = stage.kind
-    for request in map(stage.side.requests, case.subject.pods):
+    for request in map(stage.framework.requests, case.subject.pods):
         for slot, _, inventory in stage.nodes():
             if slot not in stage.fitting(request):
                 continue

@@ -14,15 +14,15 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from partage_plugins.api.inventory import Inventory
+from partage_plugins.api.names import Slot
+from partage_plugins.api.pods import Pod, PodRequest
 from partage_plugins.errors import DecodeError, Refused
 from partage_plugins.testing import examples
 from partage_plugins.testing.check import Case, check, hold, unchanged
 from partage_plugins.testing.neighbours import NEIGHBOUR, NeighbourPart
 from partage_plugins.testing.request_checks import strangers
 from partage_plugins.testing.scheduler_stage import BARE, Answers, SchedulerStage, read_only, spelt_out
-from partage_plugins.vocabulary.inventory import Inventory
-from partage_plugins.vocabulary.names import Slot
-from partage_plugins.vocabulary.pods import Pod, PodRequest
 
 _MANY: Final = 5000
 _ONE_BY_ONE: Final = 16
@@ -33,7 +33,7 @@ def fits_somewhere(case: Case) -> None:
     """Each pod of the subject fits on one of its inventories; where one does not fit, there is a reason in words."""
     stage = SchedulerStage(case).told()
     for pod in case.subject.pods:
-        verdict = stage.side.fits(stage.side.requests(pod), stage.slots)
+        verdict = stage.framework.fits(stage.framework.requests(pod), stage.slots)
         hold(verdict.fits.any(), f"partage_fits says that pod {pod.ref.name} fits on no inventory of the subject")
         _, reasons = verdict.reasons()
         in_words = all(str(reason).strip() for reason in reasons)
@@ -45,7 +45,7 @@ def scores_are_finite(case: Case) -> None:
     """Where a pod fits, its score is a finite number."""
     stage = SchedulerStage(case).told()
     for pod in case.subject.pods:
-        request = stage.side.requests(pod)
+        request = stage.framework.requests(pod)
         scores = stage.scores(request, stage.fitting(request))
         hold(all(map(math.isfinite, scores)), f"partage_scores gives {scores}")
 
@@ -54,7 +54,7 @@ def scores_are_finite(case: Case) -> None:
 def answers_the_same_twice(case: Case) -> None:
     """Fits and scores change no state: a second call returns the same."""
     stage = SchedulerStage(case).told()
-    for request in map(stage.side.requests, case.subject.pods):
+    for request in map(stage.framework.requests, case.subject.pods):
         fitting = stage.fitting(request)
         hold(stage.verdicts(request) == stage.verdicts(request), "partage_fits answers differently the second time")
         same = stage.scores(request, fitting) == stage.scores(request, fitting)
@@ -65,7 +65,7 @@ def answers_the_same_twice(case: Case) -> None:
 def answers_for_any_number_of_nodes(case: Case) -> None:
     """It handles none, one and 5,000 nodes in one call each."""
     stage = SchedulerStage(case).told(list(islice(cycle(_inventories(case)), _MANY)))
-    for request in map(stage.side.requests, case.subject.pods):
+    for request in map(stage.framework.requests, case.subject.pods):
         for number in (0, 1, _MANY):
             slots = stage.slots[:number]
             hold(len(stage.verdicts(request, slots)) == number, f"partage_fits fails for {number} nodes")
@@ -77,7 +77,7 @@ def answers_for_any_number_of_nodes(case: Case) -> None:
 def answers_for_each_node_alone(case: Case) -> None:
     """Its result for a node does not depend on the other nodes in the call, nor on their order."""
     stage = SchedulerStage(case).told(_inventories(case) * 2)
-    for request in map(stage.side.requests, case.subject.pods):
+    for request in map(stage.framework.requests, case.subject.pods):
         verdicts, fitting = stage.verdicts(request), stage.fitting(request)
         reversed_slots = read_only(stage.slots.tolist()[::-1])
         hold(stage.verdicts(request, reversed_slots) == verdicts[::-1], "partage_fits depends on the order of nodes")
@@ -95,7 +95,7 @@ def answers_for_each_node_alone(case: Case) -> None:
 def fits_nowhere_without_its_kind(case: Case) -> None:
     """A pod that requests its kind fits on no node without devices of that kind."""
     stage = SchedulerStage(case).told((BARE, _NEIGHBOURS))
-    for request in map(stage.side.requests, case.subject.pods):
+    for request in map(stage.framework.requests, case.subject.pods):
         hold(all(stage.verdicts(request)), "partage_fits says yes for a node that has nothing of its kind")
 
 
@@ -104,7 +104,7 @@ def fits_everywhere_for_other_pods(case: Case) -> None:
     """A pod that does not request its kind fits on every node."""
     stage = SchedulerStage(case).told((*_inventories(case), BARE))
     for pod in strangers():
-        request = stage.side.requests(pod)
+        request = stage.framework.requests(pod)
         reasons = list(filter(None, stage.verdicts(request)))
         hold(not reasons, f"partage_fits says no to a pod that does not ask for its kind: {reasons[:1]}")
         stage.scores(request, stage.slots.tolist())
@@ -129,7 +129,7 @@ def shape_is_of_the_request_alone(case: Case) -> None:
     if not stage.has_shape:
         return
     for pod in case.subject.pods:
-        request = stage.side.requests(pod)
+        request = stage.framework.requests(pod)
         first = stage.shape(request)
         other = stage.shape(replace(request, pod=examples.like(pod, 1).ref))
         hold(first == other, f"partage_shape gives {first!r:.80} and {other!r:.80} to two pods that ask for the same")
@@ -139,7 +139,7 @@ def shape_is_of_the_request_alone(case: Case) -> None:
 def equal_shapes_get_equal_answers(case: Case) -> None:
     """Requests of one shape always fit on the same nodes with the same scores: the core computes them once."""
     stage = SchedulerStage(case).told()
-    requests = [stage.side.requests(pod) for pod in (*case.subject.pods, *_larger_pods(stage))]
+    requests = [stage.framework.requests(pod) for pod in (*case.subject.pods, *_larger_pods(stage))]
     for _ in _steps_of_filling(stage):
         known: dict[object, Answers] = {}
         for request in requests:
@@ -160,7 +160,7 @@ def _larger_pods(stage: SchedulerStage) -> Iterator[Pod]:
             )
             larger = replace(pod, containers=containers)
             try:
-                stage.side.requests(larger)
+                stage.framework.requests(larger)
             except (Refused, DecodeError):
                 continue
             yield larger
@@ -183,12 +183,12 @@ def answers_stay_as_given(case: Case) -> None:
     """A result is not modified by later calls: the core keeps it, so no array may be reused."""
     stage = SchedulerStage(case).told()
     pods = (*case.subject.pods, *strangers())
-    for request in map(stage.side.requests, pods):
-        verdict = stage.side.fits(request, stage.slots)
+    for request in map(stage.framework.requests, pods):
+        verdict = stage.framework.fits(request, stage.slots)
         fitting = read_only(stage.fitting(request))
-        scores = stage.side.scores(request, fitting)
+        scores = stage.framework.scores(request, fitting)
         before = spelt_out(verdict), scores.tolist()
-        for other in map(stage.side.requests, pods):
+        for other in map(stage.framework.requests, pods):
             stage.scores(other, stage.fitting(other))
         hold(spelt_out(verdict) == before[0], "partage_fits changes an answer that it gave before")
         hold(scores.tolist() == before[1], "partage_scores changes an answer that it gave before")
@@ -203,7 +203,7 @@ def changes_no_input(case: Case) -> None:
             stage.node_added(Slot(number), inventory)
     for pod in case.subject.pods:
         with unchanged("partage_requests", "the pod", pod):
-            request = stage.side.requests(pod)
+            request = stage.framework.requests(pod)
         _check_asking_changes_nothing(stage, request)
         if case.subject.kind is not None:
             _check_counting_changes_nothing(stage, request)
@@ -214,7 +214,7 @@ def _check_asking_changes_nothing(stage: SchedulerStage, request: PodRequest) ->
     with unchanged("partage_shape", "the request", request):
         stage.shape(request)
     with unchanged("partage_fits", "the request", request), unchanged("partage_fits", "the slots", slots.tobytes()):
-        stage.side.fits(request, slots)
+        stage.framework.fits(request, slots)
     with unchanged("partage_scores", "the request", request):
         stage.scores(request, stage.fitting(request))
 

@@ -14,12 +14,12 @@ from types import ModuleType
 
 import msgspec
 
+from partage_plugins.api.kinds import AnyKind
+from partage_plugins.api.names import Kind, PluginName
 from partage_plugins.host.blackbox import BlackBox, RecordedActivity
 from partage_plugins.registry.entry_points import from_paths
 from partage_plugins.registry.registry import Registry
 from partage_plugins.testing.subject import Has, Subject
-from partage_plugins.vocabulary.kinds import AnyKind
-from partage_plugins.vocabulary.names import Kind, PluginName
 
 
 @dataclass(frozen=True)

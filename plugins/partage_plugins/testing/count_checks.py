@@ -12,22 +12,22 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from partage_plugins.api.allocation import Allocation
+from partage_plugins.api.kinds import AnyKind
+from partage_plugins.api.names import BudgetName, ContainerName, Slot, grantee_of
+from partage_plugins.api.pods import BudgetUse, PodRequest, Resources
 from partage_plugins.testing import examples
 from partage_plugins.testing.check import Case, check, hold
 from partage_plugins.testing.neighbours import NEIGHBOUR, NeighbourGrant
 from partage_plugins.testing.scheduler_stage import Answers, SchedulerStage
-from partage_plugins.vocabulary.allocation import Allocation
-from partage_plugins.vocabulary.kinds import AnyKind
-from partage_plugins.vocabulary.names import BudgetName, ContainerName, Slot, grantee_of
-from partage_plugins.vocabulary.pods import BudgetUse, PodRequest, Room
 
 _SOME: Final = 48
-_TOTAL: Final = Room(cpu_milli=64_000, memory_bytes=256 << 30)
+_TOTAL: Final = Resources(cpu_milli=64_000, memory_bytes=256 << 30)
 _ROOMS: Final = (
     _TOTAL,
-    Room(cpu_milli=1, memory_bytes=_TOTAL.memory_bytes),
-    Room(cpu_milli=_TOTAL.cpu_milli, memory_bytes=1),
-    Room(),
+    Resources(cpu_milli=1, memory_bytes=_TOTAL.memory_bytes),
+    Resources(cpu_milli=_TOTAL.cpu_milli, memory_bytes=1),
+    Resources(),
 )
 """Free CPU and memory of a node, in turn."""
 _BUDGET: Final = BudgetName("together")
@@ -128,7 +128,7 @@ def counts_a_budget_once(case: Case) -> None:
     alone, shared = SchedulerStage(case).told(), SchedulerStage(case).told()
     before = _all_answers(shared)
     some = enumerate(islice(cycle(case.subject.pods), _SOME))
-    requests = (alone.side.requests(examples.like(pod, number)) for number, pod in some)
+    requests = (alone.framework.requests(examples.like(pod, number)) for number, pod in some)
     for one in (_of_one(request, alone.kind) for request in requests):
         if one is None:
             continue
@@ -149,7 +149,7 @@ def counts_a_budget_once(case: Case) -> None:
 def leaves_rooms_to_the_host(case: Case) -> None:
     """A shortage of CPU or memory never changes partage_fits: the host checks them, a plugin only prefers by them."""
     stage = SchedulerStage(case).told()
-    requests = [stage.side.requests(pod) for pod in case.subject.pods]
+    requests = [stage.framework.requests(pod) for pod in case.subject.pods]
     before = [stage.verdicts(request) for request in requests]
     for free in _ROOMS:
         _tell(stage, free)
@@ -176,7 +176,7 @@ def counts_whenever_told_of_rooms(case: Case) -> None:
 def forgets_rooms_of_removed_nodes(case: Case) -> None:
     """A node whose CPU and memory are not given counts as unlimited, even if its slot was another node's."""
     stage = SchedulerStage(case).told()
-    _tell(stage, Room())
+    _tell(stage, Resources())
     for slot, _, inventory in stage.nodes():
         stage.node_removed(slot)
         stage.node_added(slot, inventory)
@@ -185,7 +185,7 @@ def forgets_rooms_of_removed_nodes(case: Case) -> None:
     )
 
 
-def _tell(stage: SchedulerStage, free: Room) -> None:
+def _tell(stage: SchedulerStage, free: Resources) -> None:
     for slot, _, _ in stage.nodes():
         stage.node_room(slot, _TOTAL, free)
 
@@ -206,7 +206,7 @@ def _as_budget(request: PodRequest) -> PodRequest:
 
 def _all_answers(stage: SchedulerStage) -> dict[str, Answers]:
     """The plugin's results for each pod of the subject."""
-    return {str(place): stage.answers(stage.side.requests(pod)) for place, pod in enumerate(stage.subject.pods)}
+    return {str(place): stage.answers(stage.framework.requests(pod)) for place, pod in enumerate(stage.subject.pods)}
 
 
 def _check_same(before: dict[str, Answers], stage: SchedulerStage, when: str) -> None:

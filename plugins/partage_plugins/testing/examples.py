@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from partage_plugins.api.containers import Container, Runtime
+from partage_plugins.api.inventory import Inventory, Ready
+from partage_plugins.api.names import ContainerName, Kind, Namespace, PodName, PodUid
+from partage_plugins.api.pods import Pod, PodContainer, PodRef
 from partage_plugins.codecs.allocation import container_key
 from partage_plugins.codecs.inventory import encode_inventory
-from partage_plugins.vocabulary.containers import Container, Runtime
-from partage_plugins.vocabulary.inventory import Inventory, Ready
-from partage_plugins.vocabulary.names import ContainerName, Kind, Namespace, PodName, PodUid
-from partage_plugins.vocabulary.pods import Pod, PodContainer, PodRef
 
 RUNTIME: Final = Runtime(program="/usr/bin/runc", takes_cdi=True)
 """containerd 2.0 and later, where CDI is on by default."""

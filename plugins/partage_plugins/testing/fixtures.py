@@ -1,4 +1,4 @@
-"""pytest fixtures for authors' own tests: the real `SchedulerSide` and plugin host, with plugins given by path.
+"""pytest fixtures for authors' own tests: the real `SchedulerFramework` and plugin host, with plugins given by path.
 
 Use them with `pytest_plugins = ["partage_plugins.testing.fixtures"]` in `conftest.py`, or import them by name.
 """
@@ -9,23 +9,23 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
+from partage_plugins.api.allocation import Allocation
+from partage_plugins.api.inventory import Inventory
+from partage_plugins.api.names import NodeName, Slot
 from partage_plugins.codecs.inventory import decode_inventory
+from partage_plugins.framework.scheduler import Record, SchedulerFramework
 from partage_plugins.hooks import scheduler as scheduler_hooks
 from partage_plugins.host import HostSettings
 from partage_plugins.registry.entry_points import from_paths
 from partage_plugins.registry.registry import Registry
-from partage_plugins.sides.scheduler import Record, SchedulerSide
 from partage_plugins.testing.node_stage import RunningHost, python_path
-from partage_plugins.vocabulary.allocation import Allocation
-from partage_plugins.vocabulary.inventory import Inventory
-from partage_plugins.vocabulary.names import NodeName, Slot
 
 try:
     import pytest
 except ImportError:
     raise ImportError("partage_plugins.testing.fixtures needs pytest: pip install pytest") from None
 
-SchedulerSides = Callable[..., SchedulerSide]
+SchedulerSides = Callable[..., SchedulerFramework]
 """Takes plugins as `module:Class` by name, then inventories as text: one node for each, from slot 0 on."""
 PluginHosts = Callable[[Mapping[str, str]], RunningHost]
 """Takes plugins as `module:Class` by name; the host's root is the test's `tmp_path`."""
@@ -47,17 +47,17 @@ class _NodeRecord(Record):
 
 @pytest.fixture
 def scheduler_side() -> SchedulerSides:
-    """Creates instances of `SchedulerSide`: `scheduler_side({"fpga": "my.scheduler:Fpga"}, examples.inventory(…))`."""
+    """Creates a `SchedulerFramework`: `scheduler_side({"fpga": "my.scheduler:Fpga"}, examples.inventory(…))`."""
 
-    def make(plugins: Mapping[str, str], *inventories: str) -> SchedulerSide:
+    def make(plugins: Mapping[str, str], *inventories: str) -> SchedulerFramework:
         registry = Registry(scheduler_hooks)
         for candidate in from_paths(plugins):
             registry.add(candidate)
         record = _NodeRecord(tuple(decode_inventory(text, registry.kinds) for text in inventories))
-        side = SchedulerSide(registry, record)
+        framework = SchedulerFramework(registry, record)
         for slot, node, inventory in record.nodes():
-            side.node_added(slot, node, inventory)
-        return side
+            framework.node_added(slot, node, inventory)
+        return framework
 
     return make
 

@@ -7,15 +7,15 @@ from typing import NamedTuple
 
 import msgspec
 
+from partage_plugins.api.containers import Container, Granted
+from partage_plugins.api.kinds import AnyKind
+from partage_plugins.api.names import ContainerName, Kind
 from partage_plugins.codecs.allocation import decode_allocation, decode_grants, encode_allocation
 from partage_plugins.codecs.inventory import decode_inventory
 from partage_plugins.codecs.parts import read_parts
 from partage_plugins.testing import examples
 from partage_plugins.testing.check import Broken, Case
 from partage_plugins.testing.scheduler_stage import SchedulerStage
-from partage_plugins.vocabulary.containers import Container, Granted
-from partage_plugins.vocabulary.kinds import AnyKind
-from partage_plugins.vocabulary.names import ContainerName, Kind
 
 
 class GrantedContainer(NamedTuple):

@@ -7,13 +7,13 @@ import threading
 from pathlib import PurePosixPath
 from typing import Final
 
+from partage_plugins.api.inventory import Inventory
+from partage_plugins.api.names import ContainerKey
+from partage_plugins.api.node import DeviceUse, NodeRole
 from partage_plugins.codecs.inventory import decode_inventory, encode_inventory
 from partage_plugins.testing.check import Case, check, has_frozen_types, hold, owns_what_it_should, unchanged
 from partage_plugins.testing.leftovers import no_process_is_left, no_thread_is_left
 from partage_plugins.testing.node_stage import NodeStage
-from partage_plugins.vocabulary.inventory import Inventory
-from partage_plugins.vocabulary.names import ContainerKey
-from partage_plugins.vocabulary.node import DeviceUse, NodeRole
 
 _ROLES: Final[tuple[NodeRole, ...]] = ("advertiser", "crishim")
 _LABEL: Final = re.compile("[a-zA-Z_][a-zA-Z0-9_]*", re.ASCII)
@@ -50,8 +50,8 @@ def stops_without_a_trace(case: Case) -> None:
     for role in _ROLES:
         stage = NodeStage(case).started(role)
         if role == "advertiser":
-            stage.side.discover(None)
-            stage.side.samples()
+            stage.framework.discover(None)
+            stage.framework.samples()
         stage.stopped()
     no_process_is_left()
     no_thread_is_left(before)
@@ -60,7 +60,7 @@ def stops_without_a_trace(case: Case) -> None:
 @check("node")
 def samples_are_gauges(case: Case) -> None:
     """Its gauges have names and labels that are valid in metrics, and no two of them are the same."""
-    gauges = NodeStage(case).started("advertiser").side.samples()
+    gauges = NodeStage(case).started("advertiser").framework.samples()
     for gauge in gauges:
         for label in gauge.labels:
             hold(_LABEL.fullmatch(label), f"partage_samples gives {gauge.name} the label {label!r}")
@@ -73,7 +73,7 @@ def is_removed_at_any_time(case: Case) -> None:
     """It accepts removals of containers that it never saw, and of the same one twice."""
     stage = NodeStage(case).started()
     for key in ("0" * 32, "0" * 32, "f" * 32):
-        stage.side.removed(ContainerKey(key))
+        stage.framework.removed(ContainerKey(key))
 
 
 @check("node", "kind")
@@ -82,7 +82,7 @@ def discovers_the_same_twice(case: Case) -> None:
     stage = NodeStage(case).started("advertiser")
     for in_use in (None, (), (_IN_USE,)):
         with unchanged("partage_discover", "the devices in use", in_use):
-            first, second = stage.side.discover(in_use), stage.side.discover(in_use)
+            first, second = stage.framework.discover(in_use), stage.framework.discover(in_use)
         hold(first == second, f"partage_discover says {first!r:.200}, then {second!r:.200}, and nothing has changed")
         hold(set(first) <= {stage.kind.name}, f"partage_discover speaks of {sorted(first)}")
 
@@ -91,7 +91,7 @@ def discovers_the_same_twice(case: Case) -> None:
 def discovers_what_can_be_written(case: Case) -> None:
     """What it discovers is the same when it is decoded from the inventory again."""
     stage = NodeStage(case).started("advertiser")
-    written = Inventory(kinds=stage.side.discover(()))
+    written = Inventory(kinds=stage.framework.discover(()))
     read = decode_inventory(encode_inventory(written), stage.registry.kinds)
     hold(read == written, f"partage_discover says {written.kinds!r:.200}, read again as {read.kinds!r:.200}")
 

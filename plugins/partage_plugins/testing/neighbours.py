@@ -7,12 +7,12 @@ from typing import Final
 
 from msgspec import Struct
 
+from partage_plugins.api.gpu import GPU, GpuGrant
+from partage_plugins.api.kinds import AnyKind, KindType
+from partage_plugins.api.names import CardId, ContainerName, Kind
+from partage_plugins.api.pods import Pod, PodRequest
 from partage_plugins.hooks import hookimpl
 from partage_plugins.testing.subject import Subject
-from partage_plugins.vocabulary.gpu import GPU, GpuGrant
-from partage_plugins.vocabulary.kinds import AnyKind, KindType
-from partage_plugins.vocabulary.names import CardId, ContainerName, Kind
-from partage_plugins.vocabulary.pods import Pod, PodRequest
 
 RESOURCE: Final = "neighbour.example.com/devices"
 _DIALECT: Final = "partage_dialects.native:NativeDialect"
@@ -103,8 +103,8 @@ def node_paths(subject: Subject) -> dict[str, str]:
     return {**paths, subject.name: subject.node or ""}
 
 
-def _owners(subject: Subject, side: str) -> dict[str, str]:
-    owners = {"kit-neighbour": f"{__name__}:Neighbour{side}"}
+def _owners(subject: Subject, framework: str) -> dict[str, str]:
+    owners = {"kit-neighbour": f"{__name__}:Neighbour{framework}"}
     if subject.kind != GPU.name:
-        owners["kit-gpu"] = f"{__name__}:StandIn{side}"
+        owners["kit-gpu"] = f"{__name__}:StandIn{framework}"
     return owners

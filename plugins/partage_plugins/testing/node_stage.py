@@ -1,4 +1,4 @@
-"""One instance of a node plugin behind the real `NodeSide`, or in the real plugin host."""
+"""One instance of a node plugin behind the real `NodeFramework`, or in the real plugin host."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Any, Self
 
+from partage_plugins.api.containers import Adjustment, Container, Granted
+from partage_plugins.api.kinds import AnyKind
+from partage_plugins.api.names import ContainerKey, NodeName
+from partage_plugins.api.node import NodeContext, NodeRole
+from partage_plugins.framework.node import Adjusted, NodeFramework
 from partage_plugins.hooks import node as node_hooks
 from partage_plugins.host import HostSettings, PluginHost
 from partage_plugins.host.messages import Started
 from partage_plugins.registry.calls import bound
-from partage_plugins.sides.node import Adjusted, NodeSide
 from partage_plugins.testing.check import Case, hold, loaded, owned
 from partage_plugins.testing.granted import GrantedContainer
 from partage_plugins.testing.neighbours import node_paths
-from partage_plugins.vocabulary.containers import Adjustment, Container, Granted
-from partage_plugins.vocabulary.kinds import AnyKind
-from partage_plugins.vocabulary.names import ContainerKey, NodeName
-from partage_plugins.vocabulary.node import NodeContext, NodeRole
 
 NODE = NodeName("node-0")
 
@@ -31,7 +31,7 @@ class NodeStage:
     def __init__(self, case: Case) -> None:
         self.subject = case.subject
         self.registry = loaded(case, node_hooks, node_paths(case.subject))
-        self.side = NodeSide(self.registry, activity=case.activity)
+        self.framework = NodeFramework(self.registry, activity=case.activity)
         self._adjust = bound(self.registry, "partage_adjust", case.activity, traced=False)
         self._case = case
 
@@ -43,17 +43,17 @@ class NodeStage:
     def started(self, role: NodeRole = "crishim", *, root: PurePosixPath | None = None) -> NodeStage:
         """Starts the plugins on a node with the subject's files, and returns itself."""
         where = root or PurePosixPath(self._case.root())
-        faults = self.side.started(NodeContext(node=NODE, role=role, root=where, wake=_woken))
+        faults = self.framework.started(NodeContext(node=NODE, role=role, root=where, wake=_woken))
         hold(not faults, "; ".join(map(str, faults)))
         return self
 
     def stopped(self) -> None:
-        faults = self.side.stopping()
+        faults = self.framework.stopping()
         hold(not faults, "; ".join(map(str, faults)))
 
     def adjusted(self, given: GrantedContainer) -> Adjusted:
         """All plugins' changes to a container."""
-        return self.side.adjust(given.container, given.typed(self.registry.kinds))
+        return self.framework.adjust(given.container, given.typed(self.registry.kinds))
 
     def own_adjustment(self, container: Container, granted: Granted) -> Adjustment | None:
         """The subject's own changes, before merging."""

@@ -8,13 +8,13 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from partage_plugins.api.pods import Pod, PodRequest
 from partage_plugins.errors import DecodeError, Refused
 from partage_plugins.testing import examples
 from partage_plugins.testing.check import Broken, Case, check, has_frozen_types, hold, owns_what_it_should
 from partage_plugins.testing.leftovers import no_process_is_left
 from partage_plugins.testing.neighbours import NEIGHBOUR, RESOURCE
 from partage_plugins.testing.scheduler_stage import SchedulerStage
-from partage_plugins.vocabulary.pods import Pod, PodRequest
 
 _GARBAGE: Final = ("NaN", "-1", "1e999", "", "1" + "0" * 30, "\ud800", "9" * (1 << 20), "a" * (1 << 20))
 
@@ -39,11 +39,11 @@ def reads_its_pods(case: Case) -> None:
     """It reads requests from the subject's pods that are valid by its own types, and the same every time."""
     stage = SchedulerStage(case)
     for pod in case.subject.pods:
-        request = stage.side.requests(pod)
+        request = stage.framework.requests(pod)
         expected = case.subject.kind or "anything"
         asks = bool(request.kinds) if case.subject.kind is None else case.subject.kind in request.kinds
         hold(asks, f"partage_requests reads pod {pod.ref.name} as asking for {sorted(request.kinds)}, not {expected}")
-        hold(stage.side.requests(pod) == request, f"partage_requests reads pod {pod.ref.name} differently twice")
+        hold(stage.framework.requests(pod) == request, f"partage_requests reads pod {pod.ref.name} differently twice")
         _check_valid(stage, request)
 
 
@@ -53,7 +53,7 @@ def leaves_other_pods_alone(case: Case) -> None:
     stage = SchedulerStage(case)
     for pod in strangers():
         try:
-            kinds = stage.side.requests(pod).kinds - {NEIGHBOUR.name}
+            kinds = stage.framework.requests(pod).kinds - {NEIGHBOUR.name}
         except (Refused, DecodeError) as error:
             raise Broken(f"partage_requests refuses a pod that does not ask for its kind: {error}") from error
         hold(not kinds, f"partage_requests reads {sorted(kinds)} from a pod that asks for nothing of the kind")
@@ -65,7 +65,7 @@ def refuses_garbage_in_words(case: Case) -> None:
     stage = SchedulerStage(case)
     for where, pod in _spoilt_pods(case.subject.pods):
         try:
-            request = stage.side.requests(pod)
+            request = stage.framework.requests(pod)
         except (Refused, DecodeError):
             continue
         try:
@@ -89,7 +89,7 @@ def starts_no_process(case: Case) -> None:
     """It starts no process: hooks of the scheduler do no work outside of their thread."""
     stage = SchedulerStage(case).told()
     for pod in case.subject.pods:
-        stage.answers(stage.side.requests(pod))
+        stage.answers(stage.framework.requests(pod))
         if case.subject.kind is not None and (placed := stage.placed(pod)) is not None:
             stage.give_back(*placed)
     no_process_is_left()

@@ -1,4 +1,4 @@
-"""One instance of a scheduler plugin behind the real `SchedulerSide`, with its nodes and allocations."""
+"""One instance of a scheduler plugin behind the real `SchedulerFramework`, with its nodes and allocations."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import msgspec
 import numpy as np
 
 from partage_plugins.answers import Slots
+from partage_plugins.api.allocation import Allocation
+from partage_plugins.api.inventory import Inventory
+from partage_plugins.api.kinds import AnyKind
+from partage_plugins.api.names import NodeName, PluginName, Slot
+from partage_plugins.api.pods import Pod, PodRequest, Resources
 from partage_plugins.codecs.allocation import decode_allocation, encode_allocation
 from partage_plugins.codecs.inventory import decode_inventory
 from partage_plugins.errors import Refused
+from partage_plugins.framework.batches import AllFit
+from partage_plugins.framework.scheduler import Record, SchedulerFramework
 from partage_plugins.hooks import scheduler as scheduler_hooks
 from partage_plugins.registry.calls import Call, bound
-from partage_plugins.sides.batches import AllFit
-from partage_plugins.sides.scheduler import Record, SchedulerSide
 from partage_plugins.testing import examples
 from partage_plugins.testing.check import Broken, Case, hold, loaded, owned
 from partage_plugins.testing.neighbours import scheduler_paths
-from partage_plugins.vocabulary.allocation import Allocation
-from partage_plugins.vocabulary.inventory import Inventory
-from partage_plugins.vocabulary.kinds import AnyKind
-from partage_plugins.vocabulary.names import NodeName, PluginName, Slot
-from partage_plugins.vocabulary.pods import Pod, PodRequest, Room
 
 BARE = Inventory(kinds={})
 """A node without any device."""
@@ -51,12 +51,12 @@ class SchedulerStage(Record):
     def __init__(self, case: Case) -> None:
         self.subject = case.subject
         self.registry = loaded(case, scheduler_hooks, scheduler_paths(case.subject))
-        self.side = SchedulerSide(self.registry, self, activity=case.activity)
+        self.framework = SchedulerFramework(self.registry, self, activity=case.activity)
         self.inventories = tuple(decode_inventory(text, self.registry.kinds) for text in case.subject.inventories)
         self._activity = case.activity
         self._shape = bound(self.registry, "partage_shape", case.activity, traced=False)
         self._nodes: dict[Slot, tuple[NodeName, Inventory]] = {}
-        self._rooms: dict[Slot, tuple[Room, Room]] = {}
+        self._rooms: dict[Slot, tuple[Resources, Resources]] = {}
         self._taken: list[tuple[Slot, Allocation]] = []
 
     @property
@@ -82,7 +82,7 @@ class SchedulerStage(Record):
         """The allocations to replay."""
         return list(self._taken)
 
-    def rooms(self) -> list[tuple[Slot, Room, Room]]:
+    def rooms(self) -> list[tuple[Slot, Resources, Resources]]:
         """The nodes' CPU and memory to replay."""
         return [(slot, total, free) for slot, (total, free) in self._rooms.items()]
 
@@ -96,25 +96,25 @@ class SchedulerStage(Record):
         """Adds a node, named after its slot."""
         node = NodeName(f"node-{slot}")
         self._nodes[slot] = node, inventory
-        self.side.node_added(slot, node, inventory)
+        self.framework.node_added(slot, node, inventory)
 
     def node_removed(self, slot: Slot) -> None:
         """Removes a node and its allocations."""
         del self._nodes[slot]
         self._rooms.pop(slot, None)
         self._taken = [(taken, allocation) for taken, allocation in self._taken if taken != slot]
-        self.side.node_removed(slot)
+        self.framework.node_removed(slot)
 
-    def node_room(self, slot: Slot, total: Room, free: Room) -> None:
+    def node_room(self, slot: Slot, total: Resources, free: Resources) -> None:
         """Sets a node's total and free CPU and memory."""
         self._rooms[slot] = total, free
-        self.side.node_room(slot, total, free)
+        self.framework.node_room(slot, total, free)
 
     def shape(self, request: PodRequest) -> Hashable:
         """The subject's own shape, or the request itself if it has none."""
         for call in self._shape:
             if call.plugin == self.subject.name:
-                self.side.shape(request)  # checks that it is hashable
+                self.framework.shape(request)  # checks that it is hashable
                 shape: Hashable = call(request)
                 return shape
         return request
@@ -127,15 +127,15 @@ class SchedulerStage(Record):
 
     def verdicts(self, request: PodRequest, slots: Slots | None = None) -> tuple[str, ...]:
         """The reason for each node, empty where the request fits."""
-        return spelt_out(self.side.fits(request, self.slots if slots is None else slots))
+        return spelt_out(self.framework.fits(request, self.slots if slots is None else slots))
 
     def fitting(self, request: PodRequest) -> list[Slot]:
         """The nodes on which the request fits."""
-        return [Slot(slot) for slot in self.slots[self.side.fits(request, self.slots).fits].tolist()]
+        return [Slot(slot) for slot in self.slots[self.framework.fits(request, self.slots).fits].tolist()]
 
     def scores(self, request: PodRequest, slots: Iterable[int]) -> tuple[float, ...]:
         """The scores of these nodes."""
-        return tuple(self.side.scores(request, read_only(slots)).tolist())
+        return tuple(self.framework.scores(request, read_only(slots)).tolist())
 
     def answers(self, request: PodRequest) -> Answers:
         """All of the subject's results for a request."""
@@ -147,7 +147,7 @@ class SchedulerStage(Record):
     def allocation(self, request: PodRequest, slot: Slot) -> Allocation:
         """The subject's grants as decoded from the pod; raises `Broken` if they are refused where they fit."""
         try:
-            grants = self.side.allocate(request, slot)
+            grants = self.framework.allocate(request, slot)
         except Refused as refusal:
             raise Broken(f"partage_fits says yes for {self._nodes[slot][0]}, partage_allocate no: {refusal}") from None
         node = self._nodes[slot][0]
@@ -158,15 +158,15 @@ class SchedulerStage(Record):
 
     def take(self, slot: Slot, allocation: Allocation) -> None:
         self._taken.append((slot, allocation))
-        self.side.take(slot, allocation)
+        self.framework.take(slot, allocation)
 
     def give_back(self, slot: Slot, allocation: Allocation) -> None:
         self._taken.remove((slot, allocation))
-        self.side.give_back(slot, allocation)
+        self.framework.give_back(slot, allocation)
 
     def placed(self, pod: Pod) -> tuple[Slot, Allocation] | None:
         """Takes a pod's allocation on the first node on which it fits; None if there is none."""
-        request = self.side.requests(pod)
+        request = self.framework.requests(pod)
         for slot in self.fitting(request)[:1]:
             allocation = self.allocation(request, slot)
             self.take(slot, allocation)

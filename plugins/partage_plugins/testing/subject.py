@@ -8,7 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from partage_plugins.vocabulary.pods import Pod
+from partage_plugins.api.pods import Pod
 
 Has = Literal["scheduler", "node", "kind", "grants"]
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from partage_plugins.vocabulary import Kind, KindType
+from partage_plugins.api import Kind, KindType
 
 BoardId = Annotated[str, Meta(pattern=r"\Afpga[0-9]{1,4}\Z")]
 

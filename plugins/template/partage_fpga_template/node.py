@@ -9,8 +9,8 @@ from pathlib import Path
 
 from partage_fpga_template.kind import FPGA, FpgaPart
 from partage_plugins import Refused, hookimpl
-from partage_plugins.vocabulary import Adjustment, Device, Granted
-from partage_plugins.vocabulary.node import Gauge, NodeContext
+from partage_plugins.api import Adjustment, Device, Granted
+from partage_plugins.api.node import Gauge, NodeContext
 
 
 class FpgaNode:

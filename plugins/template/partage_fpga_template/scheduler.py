@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 
 from partage_fpga_template.kind import FPGA, FpgaGrant, FpgaRequest
 from partage_plugins import Refused, hookimpl
+from partage_plugins.api import Allocation, ContainerName, Inventory, Kind, Pod, PodRequest, Slot
 from partage_plugins.codecs import parse_whole_quantity
 from partage_plugins.per_node import PerNode
-from partage_plugins.vocabulary import Allocation, ContainerName, Inventory, Kind, Pod, PodRequest, Slot
 
 RESOURCE = "fpga.example.com/boards"
 

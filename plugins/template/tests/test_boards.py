@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from partage_plugins import Refused
+from partage_plugins.api import Granted, Kind, Slot
 from partage_plugins.testing.examples import container, inventory, pod
 from partage_plugins.testing.fixtures import PluginHosts, SchedulerSides, plugin_host, scheduler_side
-from partage_plugins.vocabulary import Granted, Kind, Slot
 
 __all__ = ["plugin_host", "scheduler_side"]
 

@@ -29,7 +29,7 @@ from partage_base.kube import (
     binding_path,
     pod_path,
 )
-from partage_plugins.vocabulary.keys import ALLOC_PREFIX
+from partage_plugins.api.keys import ALLOC_PREFIX
 from partage_scheduler.objects import ApiPod
 
 WITHIN_S: Final = 4.0

@@ -15,7 +15,7 @@ from typing import Final
 
 from partage_base.event_wait import set_within
 from partage_base.kube import ApiServer, EventWriter, ObjectReference, Occurrence
-from partage_plugins.vocabulary import PodUid
+from partage_plugins.api import PodUid
 from partage_scheduler.api.outbox import Outbox, Pace
 from partage_scheduler.objects import ApiPod
 

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from partage_base.daemon.logs import Repeats
 from partage_base.event_wait import set_within
 from partage_base.kube import ApiServer, Backoff, Conflict, KubeError, NotFound, pod_status_path
-from partage_plugins.vocabulary import PodUid
+from partage_plugins.api import PodUid
 from partage_scheduler.api.outbox import Outbox
 from partage_scheduler.objects import ApiPod, Condition
 

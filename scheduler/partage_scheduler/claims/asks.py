@@ -13,14 +13,14 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from partage_plugins.api import GpuRequest
+from partage_plugins.api.claim_devices import MEMORY, SHARE
+from partage_plugins.api.claims import DRIVER
+from partage_plugins.api.gpu import MIB
+from partage_plugins.api.limits import WHOLE_MILLI
 from partage_plugins.codecs.quantity import parse_quantity
 from partage_plugins.codecs.share_config import ShareConfig, ceiling, read_share_config
 from partage_plugins.errors import DecodeError, Refused
-from partage_plugins.vocabulary import GpuRequest
-from partage_plugins.vocabulary.claim_devices import MEMORY, SHARE
-from partage_plugins.vocabulary.claims import DRIVER
-from partage_plugins.vocabulary.gpu import MIB
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
 from partage_scheduler.claims.selectors import Chosen, both, chosen_by
 from partage_scheduler.objects import ApiDeviceClass, ApiResourceClaim
 from partage_scheduler.objects.claims import Config, DeviceRequest, Exactly

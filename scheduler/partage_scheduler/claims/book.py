@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from partage_plugins.errors import Refused
-from partage_plugins.vocabulary import (
+from partage_plugins.api import (
     GPU,
     Allocation,
     ContainerRequest,
@@ -19,7 +18,8 @@ from partage_plugins.vocabulary import (
     NodeName,
     PodUid,
 )
-from partage_plugins.vocabulary.names import claim_grantee, claim_of
+from partage_plugins.api.names import claim_grantee, claim_of
+from partage_plugins.errors import Refused
 from partage_scheduler.claims.asks import asked_of
 from partage_scheduler.claims.consumers import Consumers
 from partage_scheduler.claims.holdings import Holdings

@@ -5,7 +5,7 @@ kube-controller-manager removes a pod from its claims once it is gone, and deall
 
 from __future__ import annotations
 
-from partage_plugins.vocabulary import PodUid
+from partage_plugins.api import PodUid
 
 
 class Consumers:

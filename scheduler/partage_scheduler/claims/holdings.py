@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from partage_plugins.vocabulary import GPU, Allocation, GpuPart, Inventory, NodeName, Room
+from partage_plugins.api import GPU, Allocation, GpuPart, Inventory, NodeName, Resources
 from partage_scheduler.claims.results import holder_of
 from partage_scheduler.decision import Decider
 
 Count = Callable[[GpuPart | None], Allocation]
 """What one claim holds of a node with these cards."""
-_NOTHING = Room()
+_NOTHING = Resources()
 
 
 class Holdings:

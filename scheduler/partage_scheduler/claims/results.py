@@ -11,13 +11,13 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from partage_plugins.api import Allocation, CardId, ContainerName, GpuGrant, GpuPart, NodeName, PodUid
+from partage_plugins.api.claim_devices import MEMORY, SHARE, device_name
+from partage_plugins.api.claims import DRIVER
+from partage_plugins.api.gpu import GPU, Card
+from partage_plugins.api.limits import WHOLE_MILLI
 from partage_plugins.codecs.quantity import format_bytes, parse_quantity
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import Allocation, CardId, ContainerName, GpuGrant, GpuPart, NodeName, PodUid
-from partage_plugins.vocabulary.claim_devices import MEMORY, SHARE, device_name
-from partage_plugins.vocabulary.claims import DRIVER
-from partage_plugins.vocabulary.gpu import GPU, Card
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
 from partage_scheduler.objects import ApiResourceClaim
 from partage_scheduler.objects.claims import DeviceResult
 

@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from partage_plugins.api import CardId
+from partage_plugins.api.claims import DRIVER
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary import CardId
-from partage_plugins.vocabulary.claims import DRIVER
 from partage_scheduler.objects.claims import Selector
 
 _ATTRIBUTE: Final = r'device\.attributes\["gpu\.partage\.dev"\]\.(?P<name>uuid|model)\s*==\s*"(?P<value>[^"\\]{1,128})"'

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
+from partage_plugins.api import NodeName
+from partage_plugins.api.reasons import Reason
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary import NodeName
-from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.decision import Barred, Decider
 from partage_scheduler.objects import ApiPod
 

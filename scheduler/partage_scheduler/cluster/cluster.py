@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
-from partage_plugins.vocabulary import (
+from partage_plugins.api import (
     GPU,
     Allocation,
     AnyKind,

@@ -8,14 +8,14 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from partage_plugins.api import GPU, AnyKind, Card, Inventory, NodeName, PodRequest, Resources, Slot
+from partage_plugins.api.keys import INVENTORY
+from partage_plugins.api.kinds import whole_devices
+from partage_plugins.api.names import claim_of
+from partage_plugins.api.reasons import Reason
 from partage_plugins.codecs import decode_inventory
 from partage_plugins.codecs.critical import needed_by
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import GPU, AnyKind, Card, Inventory, NodeName, PodRequest, Room, Slot
-from partage_plugins.vocabulary.keys import INVENTORY
-from partage_plugins.vocabulary.kinds import whole_devices
-from partage_plugins.vocabulary.names import claim_of
-from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.cluster.causes import NOTHING, Cause
 from partage_scheduler.cluster.readiness import SAID_NOTHING, UNREADABLE, Readiness, obstacle_of
 from partage_scheduler.decision import Barred, Decider
@@ -32,7 +32,7 @@ class Known(Struct, frozen=True):
     node: ApiNode
     slot: Slot
     inventory: Inventory
-    total: Room
+    total: Resources
 
 
 class Fleet:

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from partage_plugins.vocabulary import GPU, Allocation, Card, Inventory
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
-from partage_plugins.vocabulary.usage import Usage, usages
+from partage_plugins.api import GPU, Allocation, Card, Inventory
+from partage_plugins.api.limits import WHOLE_MILLI
+from partage_plugins.api.usage import Usage, usages
 
 
 class Fullness(Struct, frozen=True):

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Final, Self
 
-from partage_plugins.vocabulary import Allocation, Inventory, NodeName, PodUid, Room
+from partage_plugins.api import Allocation, Inventory, NodeName, PodUid, Resources
 from partage_scheduler.claims import ClaimBook
 from partage_scheduler.cluster.fleet import Fleet
 from partage_scheduler.cluster.seats import Seat
@@ -17,7 +17,7 @@ from partage_scheduler.cluster.unknown import Closed
 from partage_scheduler.decision import Decider, Decision
 from partage_scheduler.predicates import Predicates
 
-_NOTHING: Final = Room()
+_NOTHING: Final = Resources()
 
 
 class Imagined:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from msgspec import Struct
 from msgspec.structs import replace
 
-from partage_plugins.vocabulary import Gang, NodeName, PodUid
+from partage_plugins.api import Gang, NodeName, PodUid
 from partage_scheduler.cluster.seats import gang_of
 from partage_scheduler.decision import Decider, Decision
 from partage_scheduler.objects import ApiPod

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from typing import NamedTuple
 
-from partage_plugins.vocabulary import NodeName, PodUid, Room
+from partage_plugins.api import NodeName, PodUid, Resources
 from partage_scheduler.decision import Barred, Decider
 from partage_scheduler.decision.rooms import INSUFFICIENT_CPU, INSUFFICIENT_MEMORY
 from partage_scheduler.objects import ApiPod
@@ -18,14 +18,14 @@ from partage_scheduler.objects import ApiPod
 class _Promise(NamedTuple):
     node: NodeName
     priority: int
-    needs: Room
+    needs: Resources
 
 
 class Promised:
     def __init__(self) -> None:
         self._by_pod: dict[PodUid, _Promise] = {}
 
-    def put(self, pod: ApiPod, needs: Room) -> bool:
+    def put(self, pod: ApiPod, needs: Resources) -> bool:
         """Records the promise to a pending pod; returns whether an earlier one was released."""
         node = NodeName(pod.status.nominated_node_name)
         if not node:
@@ -37,7 +37,7 @@ class Promised:
     def remove(self, uid: PodUid) -> bool:
         return self._by_pod.pop(uid, None) is not None
 
-    def barred(self, pod: ApiPod, needs: Room, decider: Decider, *, kept: Container[PodUid]) -> Iterator[Barred]:
+    def barred(self, pod: ApiPod, needs: Resources, decider: Decider, *, kept: Container[PodUid]) -> Iterator[Barred]:
         """Nodes whose free CPU or memory is too little once promises to others are subtracted."""
         if not self._by_pod:
             return

@@ -15,10 +15,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from partage_plugins.api import Inventory, NodeName, Slot
+from partage_plugins.api.reasons import Reason
 from partage_plugins.codecs.allocation import highest_common_version
 from partage_plugins.codecs.critical import BUDGETS, CRIT, MOVABLE
-from partage_plugins.vocabulary import Inventory, NodeName, Slot
-from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.decision import Barred
 from partage_scheduler.decision.slots import grown
 

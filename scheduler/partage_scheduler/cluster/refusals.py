@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from itertools import takewhile
 from typing import Final
 
-from partage_plugins.vocabulary import NodeName
-from partage_plugins.vocabulary.reasons import Reason
+from partage_plugins.api import NodeName
+from partage_plugins.api.reasons import Reason
 from partage_scheduler.decision import Barred, SlotTable
 
 REFUSED: Final = Reason("refused-lately", "node(s) just refused a pod of this namespace for lack of room", lasts=True)

@@ -8,11 +8,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from partage_plugins.api import Allocation, Gang, Kind, NodeName, PodUid, Resources
+from partage_plugins.api.keys import RESIZE
+from partage_plugins.api.usage import Usage, usages
 from partage_plugins.codecs import read_gang
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import Allocation, Gang, Kind, NodeName, PodUid, Room
-from partage_plugins.vocabulary.keys import RESIZE
-from partage_plugins.vocabulary.usage import Usage, usages
 from partage_scheduler.cluster.verified import Held
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.predicates.needs import needs
@@ -28,7 +28,7 @@ class Seat:
     __slots__ = ("_usages", "allocation", "assumed", "closes", "held", "is_resized", "needs", "node", "pod")
 
     def __init__(
-        self, pod: ApiPod, node: NodeName, held: Held, *, needed: Room | None = None, assumed: bool = False
+        self, pod: ApiPod, node: NodeName, held: Held, *, needed: Resources | None = None, assumed: bool = False
     ) -> None:
         self.pod, self.node, self.held, self.assumed = pod, node, held, assumed
         self.needs = needs(pod) if needed is None else needed
@@ -163,5 +163,5 @@ def counts_otherwise(pod: ApiPod, before: ApiPod) -> bool:
     )
 
 
-def lower(one: Room, other: Room) -> bool:
+def lower(one: Resources, other: Resources) -> bool:
     return one.cpu_milli < other.cpu_milli or one.memory_bytes < other.memory_bytes

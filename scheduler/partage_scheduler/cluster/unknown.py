@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
-from partage_plugins.errors import PartageError, PluginBroken
-from partage_plugins.vocabulary import (
+from partage_plugins.api import (
     Allocation,
     AnyKind,
     ContainerName,
@@ -25,7 +24,8 @@ from partage_plugins.vocabulary import (
     PodRequest,
     PodUid,
 )
-from partage_plugins.vocabulary.reasons import Reason
+from partage_plugins.api.reasons import Reason
+from partage_plugins.errors import PartageError, PluginBroken
 from partage_scheduler.cluster.seats import Seat
 from partage_scheduler.cluster.verified import Unknown
 from partage_scheduler.decision import Barred, SlotTable

@@ -13,9 +13,9 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from partage_plugins.api import Allocation, NodeName, PodRequest, PodUid
+from partage_plugins.api.keys import ALLOCATION, SIGNATURE
 from partage_plugins.codecs import encode_allocation
-from partage_plugins.vocabulary import Allocation, NodeName, PodRequest, PodUid
-from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
 from partage_scheduler.objects import ApiPod
 
 Notes: TypeAlias = tuple[str | None, str | None]

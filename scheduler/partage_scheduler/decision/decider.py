@@ -16,9 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partage_plugins.answers import Flags, Scores
-from partage_plugins.codecs.critical import MOVABLE, moves
-from partage_plugins.errors import Refused
-from partage_plugins.vocabulary import (
+from partage_plugins.api import (
     Allocation,
     ContainerName,
     Inventory,
@@ -26,11 +24,13 @@ from partage_plugins.vocabulary import (
     NodeName,
     PodRequest,
     PodUid,
-    Room,
+    Resources,
     Slot,
 )
-from partage_plugins.vocabulary.names import claim_of
-from partage_plugins.vocabulary.reasons import SAID, Reason
+from partage_plugins.api.names import claim_of
+from partage_plugins.api.reasons import SAID, Reason
+from partage_plugins.codecs.critical import MOVABLE, moves
+from partage_plugins.errors import Refused
 from partage_scheduler.decision.ledger import Holding, Ledger
 from partage_scheduler.decision.reasons import Barred, Explanation, said_of
 from partage_scheduler.decision.rooms import Rooms
@@ -72,17 +72,17 @@ class Decision:
 
 class Decider:
     def __init__(self, side: Side, ledger: Ledger, *, shapes: int = SHAPES) -> None:
-        """`ledger` is the record that `side` replays to recreated plugins: empty at first, and only changed here."""
+        """`ledger` is the record that `side` replays to recreated plugins: empty at first, changed only here."""
         self._side, self.ledger = side, ledger
         self.slots = SlotTable()
         self._rooms = Rooms()
         self._standings = Standings(shapes)
 
-    def free(self, node: NodeName) -> Room:
+    def free(self, node: NodeName) -> Resources:
         """CPU and memory that no pod holds."""
         return self.ledger.room(self._known(node))[1]
 
-    def add_node(self, node: NodeName, inventory: Inventory, total: Room) -> None:
+    def add_node(self, node: NodeName, inventory: Inventory, total: Resources) -> None:
         self._open(self.slots.give(node), node, inventory, total)
 
     def remove_node(self, node: NodeName) -> None:
@@ -100,12 +100,12 @@ class Decider:
         for holding in holdings:
             self._enter(holding)
 
-    def resize_node(self, node: NodeName, total: Room) -> None:
+    def resize_node(self, node: NodeName, total: Resources) -> None:
         slot = self._known(node)
         self.ledger.resize(slot, total)
         self._tell_room(slot)
 
-    def take(self, allocation: Allocation, needs: Room) -> None:
+    def take(self, allocation: Allocation, needs: Resources) -> None:
         """Counts what a pod holds; `needs` is CPU and memory. Without devices the allocation has no containers."""
         self._enter(Holding(self._known(allocation.node), allocation, needs))
 
@@ -247,7 +247,7 @@ class Decider:
         """Nodes with enough CPU and memory that no rule filters out."""
         return self._rooms.fit(request.needs, slice(self.slots.end)) & self.unbarred(barred)
 
-    def _open(self, slot: Slot, node: NodeName, inventory: Inventory, total: Room) -> None:
+    def _open(self, slot: Slot, node: NodeName, inventory: Inventory, total: Resources) -> None:
         self.ledger.open(slot, node, inventory, total)
         self._side.node_added(slot, node, inventory)
         self._tell_room(slot)

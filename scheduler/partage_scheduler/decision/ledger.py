@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from partage_plugins.vocabulary import Allocation, Inventory, NodeName, PodUid, Room, Slot
+from partage_plugins.api import Allocation, Inventory, NodeName, PodUid, Resources, Slot
 from partage_scheduler.decision.rooms import minus, plus
 
 
@@ -17,15 +17,15 @@ from partage_scheduler.decision.rooms import minus, plus
 class Holding:
     slot: Slot
     allocation: Allocation
-    needs: Room
+    needs: Resources
 
 
 @dataclass
 class _Page:
     node: NodeName
     inventory: Inventory
-    total: Room
-    free: Room
+    total: Resources
+    free: Resources
     holdings: dict[PodUid, Holding]
 
 
@@ -42,11 +42,11 @@ class Ledger:
     def allocations(self) -> Iterable[tuple[Slot, Allocation]]:
         return [(held.slot, held.allocation) for page in self._pages.values() for held in page.holdings.values()]
 
-    def rooms(self) -> Iterable[tuple[Slot, Room, Room]]:
+    def rooms(self) -> Iterable[tuple[Slot, Resources, Resources]]:
         """Total and free CPU and memory of each node."""
         return [(slot, page.total, page.free) for slot, page in self._pages.items()]
 
-    def room(self, slot: Slot) -> tuple[Room, Room]:
+    def room(self, slot: Slot) -> tuple[Resources, Resources]:
         page = self._pages[slot]
         return page.total, page.free
 
@@ -57,7 +57,7 @@ class Ledger:
         slot = self._held.get(pod)
         return None if slot is None else self._pages[slot].holdings[pod]
 
-    def open(self, slot: Slot, node: NodeName, inventory: Inventory, total: Room) -> None:
+    def open(self, slot: Slot, node: NodeName, inventory: Inventory, total: Resources) -> None:
         """Adds a node on which nothing is held yet."""
         self._pages[slot] = _Page(node, inventory, total, total, {})
 
@@ -68,7 +68,7 @@ class Ledger:
             del self._held[holding.allocation.pod]
         return holdings
 
-    def resize(self, slot: Slot, total: Room) -> None:
+    def resize(self, slot: Slot, total: Resources) -> None:
         page = self._pages[slot]
         page.free = plus(page.free, minus(total, page.total))
         page.total = total

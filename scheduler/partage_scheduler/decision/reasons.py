@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partage_plugins.answers import Flags
-from partage_plugins.vocabulary.reasons import Reason
+from partage_plugins.api.reasons import Reason
 from partage_scheduler.decision.standings import Standing
 
 

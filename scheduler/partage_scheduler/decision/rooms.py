@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partage_plugins.answers import Flags
-from partage_plugins.vocabulary import Room, Slot
-from partage_plugins.vocabulary.reasons import Reason
+from partage_plugins.api import Resources, Slot
+from partage_plugins.api.reasons import Reason
 from partage_scheduler.decision.slots import grown
 
 INSUFFICIENT: Final = Reason("insufficient", "Insufficient {}")
@@ -21,12 +21,12 @@ INSUFFICIENT_CPU: Final = INSUFFICIENT.of("cpu")
 INSUFFICIENT_MEMORY: Final = INSUFFICIENT.of("memory")
 
 
-def minus(room: Room, needs: Room) -> Room:
-    return Room(cpu_milli=room.cpu_milli - needs.cpu_milli, memory_bytes=room.memory_bytes - needs.memory_bytes)
+def minus(room: Resources, needs: Resources) -> Resources:
+    return Resources(cpu_milli=room.cpu_milli - needs.cpu_milli, memory_bytes=room.memory_bytes - needs.memory_bytes)
 
 
-def plus(room: Room, needs: Room) -> Room:
-    return Room(cpu_milli=room.cpu_milli + needs.cpu_milli, memory_bytes=room.memory_bytes + needs.memory_bytes)
+def plus(room: Resources, needs: Resources) -> Resources:
+    return Resources(cpu_milli=room.cpu_milli + needs.cpu_milli, memory_bytes=room.memory_bytes + needs.memory_bytes)
 
 
 class Rooms:
@@ -36,12 +36,12 @@ class Rooms:
         self._cpu_milli = np.zeros(0, dtype=np.int64)
         self._memory_bytes = np.zeros(0, dtype=np.int64)
 
-    def set(self, slot: Slot, free: Room) -> None:
+    def set(self, slot: Slot, free: Resources) -> None:
         self._cpu_milli = grown(self._cpu_milli, slot + 1, 0)
         self._memory_bytes = grown(self._memory_bytes, slot + 1, 0)
         self._cpu_milli[slot], self._memory_bytes[slot] = free.cpu_milli, free.memory_bytes
 
-    def fit(self, needs: Room, slots: NDArray[np.intp] | slice) -> Flags:
+    def fit(self, needs: Resources, slots: NDArray[np.intp] | slice) -> Flags:
         """Whether each slot has enough. A need of zero is met even where the free amount is negative."""
         cpu_milli = self._cpu_milli[slots]
         fits = cpu_milli >= needs.cpu_milli if needs.cpu_milli else np.ones(cpu_milli.shape, dtype=np.bool_)
@@ -49,10 +49,10 @@ class Rooms:
             fits &= self._memory_bytes[slots] >= needs.memory_bytes
         return fits
 
-    def lacking(self, needs: Room, slots: NDArray[np.intp]) -> dict[Reason, int]:
+    def lacking(self, needs: Resources, slots: NDArray[np.intp]) -> dict[Reason, int]:
         """Numbers of these nodes by lacking resource; a node that lacks both counts for its CPU."""
-        lacks_cpu = ~self.fit(Room(cpu_milli=needs.cpu_milli), slots)
-        lacks_memory = ~self.fit(Room(memory_bytes=needs.memory_bytes), slots) & ~lacks_cpu
+        lacks_cpu = ~self.fit(Resources(cpu_milli=needs.cpu_milli), slots)
+        lacks_memory = ~self.fit(Resources(memory_bytes=needs.memory_bytes), slots) & ~lacks_cpu
         return {
             INSUFFICIENT_CPU: int(np.count_nonzero(lacks_cpu)),
             INSUFFICIENT_MEMORY: int(np.count_nonzero(lacks_memory)),

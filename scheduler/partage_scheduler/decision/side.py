@@ -1,4 +1,4 @@
-"""Protocol with the part of `partage_plugins.sides.SchedulerSide` that the core calls.
+"""Protocol with the part of `partage_plugins.framework.SchedulerSide` that the core calls.
 
 The framework itself watches plugins with a clock; the protocol keeps this package free of that.
 """
@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partage_plugins.answers import Flags, Scores, Slots
-from partage_plugins.vocabulary import Allocation, ContainerName, Inventory, Kind, NodeName, PodRequest, Room, Slot
-from partage_plugins.vocabulary.reasons import Reason
+from partage_plugins.api import Allocation, ContainerName, Inventory, Kind, NodeName, PodRequest, Resources, Slot
+from partage_plugins.api.reasons import Reason
 
 
 class Verdict(Protocol):
@@ -34,7 +34,7 @@ class Side(Protocol):
 
     def node_removed(self, slot: Slot) -> None: ...
 
-    def node_room(self, slot: Slot, total: Room, free: Room) -> None: ...
+    def node_room(self, slot: Slot, total: Resources, free: Resources) -> None: ...
 
     def fits(self, request: PodRequest, slots: Slots) -> Verdict: ...
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partage_plugins.answers import Flags
-from partage_plugins.vocabulary import NodeName, Slot
+from partage_plugins.api import NodeName, Slot
 
 Integer = TypeVar("Integer", bound=np.integer[Any])
 

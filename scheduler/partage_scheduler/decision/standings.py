@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partage_plugins.answers import Flags, Scores
-from partage_plugins.vocabulary import Slot
-from partage_plugins.vocabulary.reasons import Reason
+from partage_plugins.api import Slot
+from partage_plugins.api.reasons import Reason
 from partage_scheduler.decision.slots import grown
 
 NO_FIT: Final = -math.inf

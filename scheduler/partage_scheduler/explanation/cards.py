@@ -7,11 +7,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from partage_plugins.vocabulary import GPU, Allocation, Card, CardId, GpuRequest, Inventory, Tags
-from partage_plugins.vocabulary.card_memory import Promised, in_words, together
-from partage_plugins.vocabulary.gpu import HANDED_OUT_BY
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
-from partage_plugins.vocabulary.usage import usages
+from partage_plugins.api import GPU, Allocation, Card, CardId, GpuRequest, Inventory, Tags
+from partage_plugins.api.card_memory import Promised, in_words, together
+from partage_plugins.api.gpu import HANDED_OUT_BY
+from partage_plugins.api.limits import WHOLE_MILLI
+from partage_plugins.api.usage import usages
 from partage_scheduler.objects import ApiPod
 
 _SORTS: Final = "affinity, anti-affinity or exclusion"

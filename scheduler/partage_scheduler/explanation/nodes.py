@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from partage_plugins.vocabulary import GPU, GpuRequest, NodeName, PodRequest, Reason, Room
+from partage_plugins.api import GPU, GpuRequest, NodeName, PodRequest, Reason, Resources
 from partage_scheduler.cycle import Cycle, Stay
 from partage_scheduler.decision import INSUFFICIENT, Barred
 from partage_scheduler.decision.rooms import INSUFFICIENT_CPU, INSUFFICIENT_MEMORY
@@ -21,7 +21,7 @@ class NodeReport(Struct, frozen=True, kw_only=True):
     """All reasons, not only the first; empty if the pod fits."""
     codes: tuple[str, ...]
     """Their codes, for programs."""
-    free: Room
+    free: Resources
     """CPU and main memory that no pod holds."""
     cards: tuple[CardReport, ...]
 
@@ -31,7 +31,7 @@ class Explained(Struct, frozen=True, kw_only=True):
     """The message on the pod; empty if it fits."""
     goes_to: NodeName | None
     """The node it would be placed on now."""
-    needs: Room
+    needs: Resources
     nodes: tuple[NodeReport, ...]
     """Fewest reasons first, then by name."""
     helps: tuple[Help, ...]

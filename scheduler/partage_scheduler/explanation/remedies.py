@@ -11,9 +11,9 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from partage_plugins.api import GPU, GpuRequest, NodeName, PodRequest, Reason, Resources
+from partage_plugins.api.names import grantee_in_words
 from partage_plugins.errors import PartageError
-from partage_plugins.vocabulary import GPU, GpuRequest, NodeName, PodRequest, Reason, Room
-from partage_plugins.vocabulary.names import grantee_in_words
 from partage_scheduler.decision import Barred, Decider
 
 
@@ -46,7 +46,7 @@ def _other_models(decider: Decider, request: PodRequest, barred: Sequence[Barred
 
 def _less_room(decider: Decider, request: PodRequest, barred: Sequence[Barred]) -> Iterator[Help]:
     """The node that lacks the least memory and CPU, if it lacks nothing else."""
-    fits = np.isfinite(decider.weigh(replace(request, needs=Room()))) & decider.unbarred(barred)
+    fits = np.isfinite(decider.weigh(replace(request, needs=Resources()))) & decider.unbarred(barred)
     lacking = [
         (_lacking(decider.free(node), request.needs), node)
         for node in map(decider.slots.name, np.flatnonzero(fits).tolist())
@@ -57,7 +57,7 @@ def _less_room(decider: Decider, request: PodRequest, barred: Sequence[Barred]) 
         yield Help(change=" and ".join(words), node=node)
 
 
-def _lacking(free: Room, needs: Room) -> tuple[int, int]:
+def _lacking(free: Resources, needs: Resources) -> tuple[int, int]:
     lacks_memory = max(0, needs.memory_bytes - free.memory_bytes) if needs.memory_bytes else 0
     lacks_cpu = max(0, needs.cpu_milli - free.cpu_milli) if needs.cpu_milli else 0
     return lacks_memory, lacks_cpu

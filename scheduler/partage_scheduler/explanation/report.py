@@ -8,9 +8,9 @@ from typing import Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from partage_plugins.api import GPU, Allocation, CardId, NodeName, PodUid
+from partage_plugins.api.keys import GPU_MILLI, RESIZED
 from partage_plugins.errors import DecodeError, Refused
-from partage_plugins.vocabulary import GPU, Allocation, CardId, NodeName, PodUid
-from partage_plugins.vocabulary.keys import GPU_MILLI, RESIZED
 from partage_scheduler.cluster.seats import gang_of
 from partage_scheduler.cycle import lacks
 from partage_scheduler.explanation.nodes import Explained, explain

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from partage_base.kube import ApiServer, KubeError, pod_path
+from partage_plugins.api import NodeName, PodUid
 from partage_plugins.errors import PartageError, PluginBroken
-from partage_plugins.vocabulary import NodeName, PodUid
 from partage_scheduler.api.binder import Already, Bound, Failed, Lost, Outcome
 from partage_scheduler.core import Core
 from partage_scheduler.cycle import Bind

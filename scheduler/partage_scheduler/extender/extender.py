@@ -9,8 +9,8 @@ from typing import Final
 
 from partage_base.daemon.life import Tasks
 from partage_base.kube import ApiServer
+from partage_plugins.api import NodeName, PodUid
 from partage_plugins.errors import PluginBroken
-from partage_plugins.vocabulary import NodeName, PodUid
 from partage_scheduler.api import StatusWriter
 from partage_scheduler.authority import Authority
 from partage_scheduler.cluster import Cause

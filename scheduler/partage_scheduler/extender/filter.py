@@ -16,11 +16,11 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from partage_plugins.answers import Scores
+from partage_plugins.api import NodeName, PodRequest, PodUid, Resources
+from partage_plugins.api.reasons import Reason
 from partage_plugins.cache import Cache, structure_bytes
 from partage_plugins.codecs import read_gang
 from partage_plugins.errors import PartageError, PluginError
-from partage_plugins.vocabulary import NodeName, PodRequest, PodUid, Room
-from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.cycle import Cycle
 from partage_scheduler.decision import Barred, Decision, only
 from partage_scheduler.extender.messages import Args, FilterResult, Host, PrioritizeArgs
@@ -45,7 +45,7 @@ NO_MORE: Final = "the node has no room for the pod's devices any more"
 _MOST_BYTES: Final = 32 << 20
 _NAME_BYTES: Final = 128
 _NOWHERE: Final = np.float32("-inf")
-_NOTHING: Final = Room()
+_NOTHING: Final = Resources()
 
 
 class Asked(NamedTuple):

@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct, field
 
-from partage_plugins.vocabulary import NodeName, PodUid
+from partage_plugins.api import NodeName, PodUid
 from partage_scheduler.errors import SchedulerError
 from partage_scheduler.objects import ApiPod
 

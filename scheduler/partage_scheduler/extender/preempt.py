@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from partage_plugins.vocabulary import NodeName, PodUid
+from partage_plugins.api import NodeName, PodUid
 from partage_scheduler.extender.messages import MetaPod, MetaVictims, PreemptionArgs
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.preemption import VictimFinder

@@ -17,9 +17,9 @@ from typing import Final
 
 from partage_base.daemon.logs import Repeats
 from partage_base.kube import Conflict, KubeError, NotFound
+from partage_plugins.api import PodUid
+from partage_plugins.api.keys import ALLOC_PREFIX
 from partage_plugins.errors import PartageError, PluginBroken
-from partage_plugins.vocabulary import PodUid
-from partage_plugins.vocabulary.keys import ALLOC_PREFIX
 from partage_scheduler.api.status import StatusWriter
 from partage_scheduler.authority import Obstacle
 from partage_scheduler.objects import ApiPod

@@ -16,9 +16,9 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from partage_plugins.api import keys
 from partage_plugins.codecs import parse_quantity
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import keys
 from partage_scheduler.objects.base import Condition, Meta
 from partage_scheduler.objects.excess import AMOUNTS, LABELS, OF_PODS, PORTS, REACHING, VOLUMES, reaches
 from partage_scheduler.objects.selectors import Affinity, PodAffinity, PodTerm

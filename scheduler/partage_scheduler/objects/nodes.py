@@ -8,8 +8,8 @@ from typing import Final
 
 from msgspec.structs import force_setattr, replace
 
-from partage_plugins.vocabulary import NodeName
-from partage_plugins.vocabulary.keys import PREFIX
+from partage_plugins.api import NodeName
+from partage_plugins.api.keys import PREFIX
 from partage_scheduler.objects.base import ApiObject, Int64, Meta, Object
 
 LABELS: Final = 512

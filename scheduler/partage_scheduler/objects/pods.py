@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import force_setattr
 
-from partage_plugins.vocabulary import ContainerName, Namespace, Pod, PodContainer, PodName, PodRef, PodUid, Role
+from partage_plugins.api import ContainerName, Namespace, Pod, PodContainer, PodName, PodRef, PodUid, Role
 from partage_scheduler.objects.base import ApiObject, Meta
 from partage_scheduler.objects.excess import excess
 from partage_scheduler.objects.firsts import (

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec.structs import force_setattr
 
-from partage_plugins.vocabulary.keys import GPU_RESOURCES
+from partage_plugins.api.keys import GPU_RESOURCES
 from partage_scheduler.objects.base import ApiObject, Object
 
 _PREFIX: Final = "requests."

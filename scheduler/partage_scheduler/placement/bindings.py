@@ -9,8 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from partage_plugins.api import Allocation
 from partage_plugins.errors import PartageError
-from partage_plugins.vocabulary import Allocation
 from partage_scheduler.api.binder import Binder, Bound, Lost, Outcome
 from partage_scheduler.api.claim_writer import ClaimWriter
 from partage_scheduler.api.status import StatusWriter

@@ -12,7 +12,7 @@ from typing import Final
 
 from partage_base.daemon.logs import Repeats
 from partage_base.kube import ApiServer, Conflict, KubeError, NotFound, Throttled
-from partage_plugins.vocabulary import PodUid
+from partage_plugins.api import PodUid
 from partage_scheduler.api import Events
 from partage_scheduler.eviction import LOST, Notice, Notices
 from partage_scheduler.objects import ApiPod

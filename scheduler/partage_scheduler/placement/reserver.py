@@ -19,8 +19,8 @@ from msgspec import Struct
 
 from partage_base.daemon.logs import Repeats
 from partage_base.kube import ApiServer, Conflict, KubeError, NotFound, pod_path, pods_path
-from partage_plugins.vocabulary import PodUid
-from partage_plugins.vocabulary.gpu import RESERVATIONS
+from partage_plugins.api import PodUid
+from partage_plugins.api.gpu import RESERVATIONS
 from partage_scheduler.core import Core
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.reservation import Demand, Reservation, Upkeep, body_of

@@ -16,10 +16,10 @@ import msgspec
 
 from partage_base.daemon.logs import Repeats
 from partage_base.kube import ApiServer, KubeError, lease_path
+from partage_plugins.api import PodUid
+from partage_plugins.api.keys import RESIZED_PODS
+from partage_plugins.api.names import Namespace, PodName
 from partage_plugins.codecs.resize import ResizedPod
-from partage_plugins.vocabulary import PodUid
-from partage_plugins.vocabulary.keys import RESIZED_PODS
-from partage_plugins.vocabulary.names import Namespace, PodName
 from partage_scheduler.authority import Authority
 from partage_scheduler.core import Core
 from partage_scheduler.metrics import Figures

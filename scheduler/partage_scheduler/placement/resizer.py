@@ -15,10 +15,10 @@ import structlog
 from partage_base.daemon.logs import Repeats
 from partage_base.kube import ApiServer, Backoff, KubeError, NotFound, pod_path
 from partage_base.kube.errors import Answered, ServerFailed
+from partage_plugins.api import PodUid
+from partage_plugins.api.keys import RESIZE, RESIZED
 from partage_plugins.codecs.resize import GRANTED, REFUSED, WAITS
 from partage_plugins.errors import PartageError
-from partage_plugins.vocabulary import PodUid
-from partage_plugins.vocabulary.keys import RESIZE, RESIZED
 from partage_scheduler.api import Events, StatusWriter
 from partage_scheduler.api.binder import BEYOND_S, FIRST_AGAIN_S, MOST_AGAIN_S
 from partage_scheduler.authority import Authority

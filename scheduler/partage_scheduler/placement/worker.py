@@ -17,8 +17,8 @@ import structlog
 
 from partage_base.daemon.logs import Repeats
 from partage_base.event_wait import set_within
+from partage_plugins.api import Gang
 from partage_plugins.errors import PartageError, PluginBroken
-from partage_plugins.vocabulary import Gang
 from partage_scheduler.api import Events, StatusWriter, Unplaced
 from partage_scheduler.api.binder import Already, Bound, Failed, Lost, Outcome
 from partage_scheduler.cluster import NOTHING, Cause

@@ -15,9 +15,9 @@ from functools import lru_cache
 from math import ceil
 from typing import Final
 
+from partage_plugins.api import Resources
 from partage_plugins.codecs import parse_quantity
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import Room
 from partage_scheduler.objects import ApiNode, ApiPod
 from partage_scheduler.objects.pods import role_of
 from partage_scheduler.objects.specs import Amounts, Container, ContainerStatus
@@ -50,16 +50,18 @@ def asked_by(pod: ApiPod) -> Mapping[str, int]:
     return running
 
 
-def needs(pod: ApiPod) -> Room:
+def needs(pod: ApiPod) -> Resources:
     """CPU and main memory, as the decider counts them."""
     asked = asked_by(pod)
-    return Room(cpu_milli=asked.get(CPU, 0), memory_bytes=asked.get(MEMORY, 0))
+    return Resources(cpu_milli=asked.get(CPU, 0), memory_bytes=asked.get(MEMORY, 0))
 
 
-def room_of(node: ApiNode) -> Room:
+def room_of(node: ApiNode) -> Resources:
     """Allocatable CPU and main memory; an unreadable quantity counts as 0."""
     found = node.status.allocatable
-    return Room(cpu_milli=amount(CPU, found.get(CPU, "0"), 0), memory_bytes=amount(MEMORY, found.get(MEMORY, "0"), 0))
+    return Resources(
+        cpu_milli=amount(CPU, found.get(CPU, "0"), 0), memory_bytes=amount(MEMORY, found.get(MEMORY, "0"), 0)
+    )
 
 
 def of_container(amounts: Amounts) -> Counted:

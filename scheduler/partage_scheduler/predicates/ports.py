@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from partage_plugins.answers import Flags
-from partage_plugins.vocabulary.reasons import Reason
+from partage_plugins.api.reasons import Reason
 from partage_scheduler.decision import Barred
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.predicates.counters import Counter

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from partage_plugins.answers import Scores
-from partage_plugins.vocabulary import PodUid, Slot
-from partage_plugins.vocabulary.keys import PREFIX
+from partage_plugins.api import PodUid, Slot
+from partage_plugins.api.keys import PREFIX
 from partage_scheduler.decision import Barred
 from partage_scheduler.objects import (
     ApiClaim,

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from partage_plugins.answers import Flags
-from partage_plugins.vocabulary.reasons import Reason
+from partage_plugins.api.reasons import Reason
 from partage_scheduler.decision import Barred
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.objects.selectors import NodeSelector

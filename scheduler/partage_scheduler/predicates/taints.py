@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partage_plugins.answers import Flags
+from partage_plugins.api.reasons import Reason
 from partage_plugins.cache import Cache
-from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.decision import Barred
 from partage_scheduler.decision.slots import grown
 from partage_scheduler.objects import ApiNode, ApiPod, Taint

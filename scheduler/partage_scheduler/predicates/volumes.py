@@ -10,7 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from partage_plugins.answers import Flags
-from partage_plugins.vocabulary.reasons import Reason
+from partage_plugins.api.reasons import Reason
 from partage_scheduler.decision import Barred
 from partage_scheduler.objects import ApiVolume
 from partage_scheduler.objects.selectors import Expression, NodeSelector

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from partage_plugins.vocabulary import GPU, CardId, GpuPart, GpuRequest, PodRequest, PodUid, Room
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
+from partage_plugins.api import GPU, CardId, GpuPart, GpuRequest, PodRequest, PodUid, Resources
+from partage_plugins.api.limits import WHOLE_MILLI
 from partage_scheduler.cluster.seats import Seat
 from partage_scheduler.preemption.importance import cost_of, started
 
@@ -20,7 +20,7 @@ Leaving = list[tuple[Seat, Held]]
 
 
 def guess(
-    part: GpuPart | None, free: Room, present: Iterable[Seat], candidates: Sequence[Seat], request: PodRequest
+    part: GpuPart | None, free: Resources, present: Iterable[Seat], candidates: Sequence[Seat], request: PodRequest
 ) -> dict[PodUid, Seat] | None:
     """Candidates whose leaving suffices, or None. `present` are all pods that stay, candidates included."""
     leaving: dict[PodUid, Seat] = {}
@@ -70,7 +70,7 @@ def _held(present: Iterable[Seat]) -> dict[CardId, Leaving]:
 
 
 def _of_room(
-    free: Room, candidates: Iterable[Seat], leaving: dict[PodUid, Seat], needs: Room
+    free: Resources, candidates: Iterable[Seat], leaving: dict[PodUid, Seat], needs: Resources
 ) -> dict[PodUid, Seat] | None:
     def of(seat: Seat) -> Held:
         return seat.needs.cpu_milli, seat.needs.memory_bytes, 0

@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from partage_plugins.vocabulary import NodeName
+from partage_plugins.api import NodeName
 from partage_scheduler.cluster import Cause
 from partage_scheduler.cycle import Stay
 from partage_scheduler.objects import ApiPod

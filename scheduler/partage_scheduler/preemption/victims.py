@@ -18,8 +18,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from partage_plugins.vocabulary import GPU, NodeName, PodRequest, PodUid, Slot
-from partage_plugins.vocabulary.reasons import Reason
+from partage_plugins.api import GPU, NodeName, PodRequest, PodUid, Slot
+from partage_plugins.api.reasons import Reason
 from partage_scheduler.cluster import Cluster
 from partage_scheduler.cluster.imagined import Imagined
 from partage_scheduler.cluster.seats import Seat

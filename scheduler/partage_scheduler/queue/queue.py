@@ -19,7 +19,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from partage_plugins.vocabulary import Gang, PodUid
+from partage_plugins.api import Gang, PodUid
 from partage_scheduler.cluster.causes import NOTHING, Cause
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.queue.lines import Line, Spent, Turns

@@ -7,10 +7,10 @@ from enum import Enum
 from itertools import islice
 from typing import TypeAlias
 
+from partage_plugins.api import Gang, PodUid
 from partage_plugins.codecs import read_gang
 from partage_plugins.codecs.gangs import MOST_PODS
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import Gang, PodUid
 from partage_scheduler.cluster.causes import NOTHING, Cause
 from partage_scheduler.objects import ApiPod
 

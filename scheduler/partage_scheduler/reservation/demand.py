@@ -13,9 +13,9 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from partage_plugins.api import GPU, GpuPart, Inventory, NodeName, PodRequest, PodUid
+from partage_plugins.api.reasons import Reason
 from partage_plugins.errors import PartageError, PluginBroken
-from partage_plugins.vocabulary import GPU, GpuPart, Inventory, NodeName, PodRequest, PodUid
-from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.cluster.imagined import Imagined
 from partage_scheduler.cycle import Cycle
 from partage_scheduler.decision import Barred, Decision

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from partage_plugins.vocabulary import NodeName, PodUid
-from partage_plugins.vocabulary.gpu import RESERVATIONS
+from partage_plugins.api import NodeName, PodUid
+from partage_plugins.api.gpu import RESERVATIONS
 from partage_scheduler.objects import ApiPod
 
 RESOURCE: Final = "nvidia.com/gpu"

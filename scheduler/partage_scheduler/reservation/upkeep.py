@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from partage_plugins.vocabulary import GPU, CardId, NodeName
+from partage_plugins.api import GPU, CardId, NodeName
 from partage_scheduler.cluster import Cluster
 from partage_scheduler.reservation.pods import Reservation
 

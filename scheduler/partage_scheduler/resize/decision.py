@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from partage_plugins.api import GPU, Allocation
+from partage_plugins.api.keys import RESIZE
 from partage_plugins.codecs.critical import RESIZE as READS_RESIZE
 from partage_plugins.codecs.resize import read_resize, read_wait
 from partage_plugins.errors import PartageError, PluginBroken, Refused
-from partage_plugins.vocabulary import GPU, Allocation
-from partage_plugins.vocabulary.keys import RESIZE
 from partage_scheduler.cluster.seats import Seat
 from partage_scheduler.cycle import Cycle
 from partage_scheduler.objects import ApiPod

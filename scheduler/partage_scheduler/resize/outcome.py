@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Final
 
-from partage_plugins.vocabulary.keys import RESIZED
+from partage_plugins.api.keys import RESIZED
 from partage_scheduler.objects import ApiPod
 
 _LONGEST_QUOTE: Final = 512

@@ -7,9 +7,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from partage_plugins.codecs.resize import Wish
-from partage_plugins.errors import Refused
-from partage_plugins.vocabulary import (
+from partage_plugins.api import (
     GPU,
     Allocation,
     ContainerName,
@@ -19,10 +17,12 @@ from partage_plugins.vocabulary import (
     Kind,
     PodRequest,
 )
-from partage_plugins.vocabulary.gpu import larger
-from partage_plugins.vocabulary.keys import GPU_RESOURCES
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
-from partage_plugins.vocabulary.names import claim_of
+from partage_plugins.api.gpu import larger
+from partage_plugins.api.keys import GPU_RESOURCES
+from partage_plugins.api.limits import WHOLE_MILLI
+from partage_plugins.api.names import claim_of
+from partage_plugins.codecs.resize import Wish
+from partage_plugins.errors import Refused
 from partage_scheduler.objects import ApiPod
 
 _AGAIN: Final = "delete the pod, and create it with other amounts"

@@ -10,10 +10,10 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from partage_plugins.api import GPU
+from partage_plugins.api.keys import ALLOCATION, CARDS
 from partage_plugins.codecs import decode_allocation
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import GPU
-from partage_plugins.vocabulary.keys import ALLOCATION, CARDS
 from partage_scheduler.sharepods.objects import Key, OwnedPod, SharePod
 
 _TRIES: Final = 1000

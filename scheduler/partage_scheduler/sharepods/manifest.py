@@ -14,10 +14,10 @@ from typing import Any, Final
 import msgspec
 from msgspec import field
 
+from partage_plugins.api import ContainerName, Namespace, Pod, PodContainer, PodName, PodRef, PodUid
+from partage_plugins.api.keys import AFFINITY, CARDS
+from partage_plugins.api.kinds import Role
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import ContainerName, Namespace, Pod, PodContainer, PodName, PodRef, PodUid
-from partage_plugins.vocabulary.keys import AFFINITY, CARDS
-from partage_plugins.vocabulary.kinds import Role
 from partage_scheduler.objects.base import Object
 from partage_scheduler.objects.selectors import REQUIRED
 from partage_scheduler.sharepods.objects import GPUID, GROUP_VERSION, KIND, OURS, PREFIX, Owner, SharePod

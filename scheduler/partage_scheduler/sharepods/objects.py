@@ -11,7 +11,7 @@ import msgspec
 from msgspec import field
 from msgspec.structs import force_setattr, replace
 
-from partage_plugins.vocabulary.keys import ALLOCATION, CARDS
+from partage_plugins.api.keys import ALLOCATION, CARDS
 from partage_scheduler.objects.base import ApiObject, Meta, Object
 
 GROUP_VERSION: Final = "kubeshare.nthu/v1"

@@ -13,9 +13,9 @@ from typing import Final
 
 from msgspec import Struct
 
+from partage_plugins.api import Pod, PodRequest
+from partage_plugins.api.names import TAG_PATTERN
 from partage_plugins.errors import DecodeError, PluginError, Refused
-from partage_plugins.vocabulary import Pod, PodRequest
-from partage_plugins.vocabulary.names import TAG_PATTERN
 from partage_scheduler.sharepods.cards import CardBook, Pair, cards_of
 from partage_scheduler.sharepods.manifest import Manifest, as_seen, on_idle_card, pinned_to, pod_of, read_spec
 from partage_scheduler.sharepods.objects import GPU_LIMIT, GPUID, MOST_BYTES, OwnedPod, SharePod

@@ -15,9 +15,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from bench.creating.requests import IMAGE, NODE, Made
 from partage_base.cri import RuntimeClient, UnaryClient
 from partage_base.keyring import encode_public
+from partage_plugins.api import GPU, GpuPart, Inventory
+from partage_plugins.api.keys import CONTAINER
 from partage_plugins.codecs import encode_inventory, key_id
-from partage_plugins.vocabulary import GPU, GpuPart, Inventory
-from partage_plugins.vocabulary.keys import CONTAINER
 from rig import images
 from rig.lone import LoneRuntime, lone_runtime
 from rig.nodes.machine import Machine

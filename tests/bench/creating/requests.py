@@ -12,9 +12,9 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from partage_base.cri import Changes, rewritten
+from partage_plugins.api import GPU, Allocation, ContainerAllocation, ContainerName, GpuGrant, NodeName, PodUid
+from partage_plugins.api.keys import ALLOCATION, CONTAINER, SIGNATURE
 from partage_plugins.codecs import container_key, encode_allocation, encode_container, sign
-from partage_plugins.vocabulary import GPU, Allocation, ContainerAllocation, ContainerName, GpuGrant, NodeName, PodUid
-from partage_plugins.vocabulary.keys import ALLOCATION, CONTAINER, SIGNATURE
 from unit.crishim.rules.wire import field, message, pair
 
 NODE: Final = NodeName("n1")

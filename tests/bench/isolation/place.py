@@ -21,7 +21,7 @@ from typing import Final
 
 from partage_isolation.library.objects import built
 from partage_isolation.wire.messages import CardHeld, ContainerTold, Prepared
-from partage_plugins.vocabulary import CardId, ContainerKey
+from partage_plugins.api import CardId, ContainerKey
 from partage_simgpu.build import built as workloads
 from rig.client.wait import found
 from support.isolated import Contained, Isolated, isolated

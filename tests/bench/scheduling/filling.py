@@ -25,9 +25,9 @@ from partage_base.kube import (
 )
 from partage_dra.resource_slice import contents_of, slices_of
 from partage_dra.slices import devices_of
+from partage_plugins.api import GPU, GpuPart, Inventory, Ready
+from partage_plugins.api.keys import GPU_MILLI, INVENTORY
 from partage_plugins.codecs import encode_inventory
-from partage_plugins.vocabulary import GPU, GpuPart, Inventory, Ready
-from partage_plugins.vocabulary.keys import GPU_MILLI, INVENTORY
 from rig.client.manifests import a_node, a_pod
 from rig.client.resources import RESOURCE_CLAIMS
 from rig.identity.people import OUR_NAMESPACE, TEAM

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from partage_base.keyring import KeyFolders, load_public_keys
+from partage_plugins.api import GPU
+from partage_plugins.api.keys import ALLOCATION, GPU_MILLI, SIGNATURE
 from partage_plugins.codecs import decode_allocation, verify
-from partage_plugins.vocabulary import GPU
-from partage_plugins.vocabulary.keys import ALLOCATION, GPU_MILLI, SIGNATURE
 from partage_scheduler.objects import ApiPod
 from support.gpu_fleet import GIB
 

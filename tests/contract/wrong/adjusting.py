@@ -13,8 +13,8 @@ from msgspec.structs import replace as with_fields
 from partage_fpga_template.kind import FPGA, FpgaGrant, FpgaPart
 from partage_fpga_template.node import FpgaNode
 from partage_plugins import hookimpl
-from partage_plugins.vocabulary import Adjustment, Container, Granted, Promise
-from partage_plugins.vocabulary.kinds import KindType
+from partage_plugins.api import Adjustment, Container, Granted, Promise
+from partage_plugins.api.kinds import KindType
 
 _MIB = 1 << 20
 

@@ -16,7 +16,7 @@ from partage_fpga_template.kind import FPGA
 from partage_fpga_template.scheduler import FpgaScheduler
 from partage_plugins import hookimpl
 from partage_plugins.answers import Fits, Scores, Slots
-from partage_plugins.vocabulary import Inventory, PodRequest, Slot
+from partage_plugins.api import Inventory, PodRequest, Slot
 
 
 class HoldsTheInterpreter(FpgaScheduler):

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from partage_fpga_template.kind import FPGA, FpgaGrant
 from partage_fpga_template.scheduler import FpgaScheduler
 from partage_plugins import hookimpl
-from partage_plugins.vocabulary import Allocation, ContainerName, Inventory, Kind, PodRequest, Room, Slot, grantee_of
+from partage_plugins.api import Allocation, ContainerName, Inventory, Kind, PodRequest, Resources, Slot, grantee_of
 
 Grants = Mapping[ContainerName, Sequence[FpgaGrant]]
 
@@ -91,10 +91,10 @@ class KeepsRemovedNodes(FpgaScheduler):
 class _KnowsRooms(FpgaScheduler):
     def __init__(self) -> None:
         super().__init__()
-        self._rooms: dict[Slot, Room] = {}
+        self._rooms: dict[Slot, Resources] = {}
 
     @hookimpl
-    def partage_node_room(self, slot: Slot, free: Room) -> None:
+    def partage_node_room(self, slot: Slot, free: Resources) -> None:
         self._rooms[slot] = free
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from partage_fpga_template.kind import FpgaPart
 from partage_fpga_template.node import FpgaNode
 from partage_plugins import hookimpl
-from partage_plugins.vocabulary import ContainerKey
-from partage_plugins.vocabulary.node import Gauge, NodeContext
+from partage_plugins.api import ContainerKey
+from partage_plugins.api.node import Gauge, NodeContext
 
 PIDS = "WRONG_PLUGIN_PIDS"
 """The variable that names the file in which a process's number is written."""

@@ -9,7 +9,7 @@ from msgspec import Struct
 from partage_fpga_template.kind import FPGA, FpgaRequest
 from partage_fpga_template.scheduler import RESOURCE, FpgaScheduler
 from partage_plugins import hookimpl
-from partage_plugins.vocabulary import ContainerName, Kind, KindType, Pod
+from partage_plugins.api import ContainerName, Kind, KindType, Pod
 
 Requests = Mapping[ContainerName, Mapping[Kind, object]] | None
 

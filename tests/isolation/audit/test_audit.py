@@ -23,7 +23,7 @@ from partage_isolation.audit.nvml import NvmlChild
 from partage_isolation.audit.proofs import Expected, birth
 from partage_isolation.audit.suspicions import Rules
 from partage_isolation.store.folders import OBJECTS
-from partage_plugins.vocabulary.names import CardId, ContainerKey
+from partage_plugins.api.names import CardId, ContainerKey
 from partage_simgpu.node import SimulatedNode
 from support.simgpu import NODE, card_uuid, simulated_node
 from unit.isolation.watching.scenes import KEY, container, row

@@ -19,7 +19,7 @@ import pytest
 from isolation.audit.holders import MIB, holders
 from partage_isolation.audit.facts import Blind, CardUse
 from partage_isolation.audit.nvml import NvmlChild
-from partage_plugins.vocabulary.names import CardId
+from partage_plugins.api.names import CardId
 from partage_simgpu.node import SimulatedNode
 from rig.client.wait import patient
 from support.kube import until

@@ -13,7 +13,7 @@ from partage_isolation.audit.driver_limits import DriverLimits
 from partage_isolation.audit.facts import ContainerFacts
 from partage_isolation.audit.listing import Listing, RuntimeContainer
 from partage_isolation.audit.nvml import NvmlChild
-from partage_plugins.vocabulary.names import CardId
+from partage_plugins.api.names import CardId
 from partage_simgpu.node import SimulatedNode
 from rig.client.wait import patient
 from support.cgroups import control_group, entering

@@ -14,8 +14,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from partage_advertiser.signs import LABEL, MIG_LABEL
-from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
-from partage_plugins.vocabulary.places import INVENTORY_FILE
+from partage_plugins.api.keys import INVENTORY as ANNOTATION
+from partage_plugins.api.places import INVENTORY_FILE
 from rig.client.resources import EVENTS, LEASES, NODES
 from rig.errors import Refused
 from rig.identity.people import OUR_NAMESPACE

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from partage_base.findings import FINDINGS_FOLDER, Findings, Problem, encode_findings
-from partage_plugins.vocabulary import GPU
-from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
-from partage_plugins.vocabulary.names import ContainerName, Namespace, PodName, PodUid
-from partage_plugins.vocabulary.places import INVENTORY_FILE
-from partage_plugins.vocabulary.pods import PodRef
+from partage_plugins.api import GPU
+from partage_plugins.api.keys import INVENTORY as ANNOTATION
+from partage_plugins.api.names import ContainerName, Namespace, PodName, PodUid
+from partage_plugins.api.places import INVENTORY_FILE
+from partage_plugins.api.pods import PodRef
 from rig.client.resources import Json
 from support.advertiser_stage import CHILD, MODULE, AdvertiserStage
 from support.audit import Audit

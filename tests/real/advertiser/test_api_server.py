@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
+from partage_plugins.api.keys import INVENTORY as ANNOTATION
 from rig.client.manifests import a_pod
 from rig.client.pods import Pod
 from rig.client.resources import Json

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
-from partage_plugins.vocabulary.places import PAUSE_FOLDER
+from partage_plugins.api.keys import INVENTORY as ANNOTATION
+from partage_plugins.api.places import PAUSE_FOLDER
 from rig.errors import Refused
 from support.advertiser_stage import CHILD, AdvertiserStage
 from support.audit import Audit

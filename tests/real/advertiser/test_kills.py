@@ -7,7 +7,7 @@ import time
 from itertools import chain
 
 from partage_base.files import UNFINISHED
-from partage_plugins.vocabulary.places import PAUSE_FOLDER
+from partage_plugins.api.places import PAUSE_FOLDER
 from support.advertiser_stage import CHILD, MODULE, AdvertiserStage, kubeconfig
 from support.extent import drawn
 

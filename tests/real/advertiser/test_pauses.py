@@ -7,7 +7,7 @@ from pathlib import Path
 
 from partage_advertiser.signs import LABEL, MIG_LABEL
 from partage_gpu.driver_root import OPERATORS
-from partage_plugins.vocabulary.places import PAUSE_FOLDER
+from partage_plugins.api.places import PAUSE_FOLDER
 from support.advertiser_stage import CHILD, DEVICE_PLUGIN_LABEL, MODULE, AdvertiserStage
 from support.audit import Audit
 

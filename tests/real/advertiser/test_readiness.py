@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from partage_plugins.vocabulary.keys import KEYS as TOLD
-from partage_plugins.vocabulary.places import BROKER_ALIVE
+from partage_plugins.api.keys import KEYS as TOLD
+from partage_plugins.api.places import BROKER_ALIVE
 from support.advertiser_stage import AdvertiserStage
 from support.crishim_stage import KEYS
 

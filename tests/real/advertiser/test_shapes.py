@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from partage_plugins.vocabulary.places import INVENTORY_FILE
+from partage_plugins.api.places import INVENTORY_FILE
 from partage_simgpu.description import Card
 from real.advertiser.conftest import OURS, staged
 from rig.machine.components import Component

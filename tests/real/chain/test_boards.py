@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from partage_plugins.vocabulary import ContainerName, Kind
-from partage_plugins.vocabulary.keys import GPU_MEMORY, GPU_MILLI
+from partage_plugins.api import ContainerName, Kind
+from partage_plugins.api.keys import GPU_MEMORY, GPU_MILLI
 from support.chain_stage import BOARDS, Chain
 from support.isolation_stage import seen
 

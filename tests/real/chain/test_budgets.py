@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from partage_plugins.vocabulary import GPU, BudgetName, grantee_of
-from partage_plugins.vocabulary.keys import BUDGET, CARDS, GPU_MEMORY, GPU_MILLI
+from partage_plugins.api import GPU, BudgetName, grantee_of
+from partage_plugins.api.keys import BUDGET, CARDS, GPU_MEMORY, GPU_MILLI
 from rig.client.manifests import a_container
 from rig.client.pods import Pod
 from rig.client.wait import until

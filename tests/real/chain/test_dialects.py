@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec.yaml
 import pytest
 
-from partage_plugins.vocabulary import GPU, ContainerName
+from partage_plugins.api import GPU, ContainerName
 from rig.client.pods import Pod
 from rig.identity.people import TEAM
 from support.chain_stage import OURS, Chain

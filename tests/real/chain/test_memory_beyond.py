@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from partage_gpu.discovery.settings import MEMORY_BEYOND, RESERVE
-from partage_plugins.vocabulary import CardId
-from partage_plugins.vocabulary.keys import CARDS, GPU_MEMORY, PREFIX
+from partage_plugins.api import CardId
+from partage_plugins.api.keys import CARDS, GPU_MEMORY, PREFIX
 from rig.client.pods import Pod
 from support.chain_stage import Chain, start_advertiser
 

@@ -14,7 +14,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from partage_base.daemon.metrics import LABELS
-from partage_plugins.vocabulary.keys import GPU_MEMORY, GPU_MILLI
+from partage_plugins.api.keys import GPU_MEMORY, GPU_MILLI
 from rig.client.wait import until
 from rig.patience import patience_s
 from rig.programs import ensure

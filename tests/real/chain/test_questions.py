@@ -13,7 +13,7 @@ from typing import Final
 import pytest
 
 from partage_base.version import VERSION
-from partage_plugins.vocabulary.keys import CARDS, GPU_MEMORY, GPU_MILLI
+from partage_plugins.api.keys import CARDS, GPU_MEMORY, GPU_MILLI
 from rig.client.pods import Pod
 from rig.client.wait import until
 from rig.patience import patience_s

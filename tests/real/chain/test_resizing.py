@@ -13,8 +13,8 @@ from collections.abc import Callable
 import pytest
 import structlog
 
-from partage_plugins.vocabulary.keys import CARDS, GPU_MEMORY, GPU_MILLI, RESIZE, RESIZE_WAIT
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
+from partage_plugins.api.keys import CARDS, GPU_MEMORY, GPU_MILLI, RESIZE, RESIZE_WAIT
+from partage_plugins.api.limits import WHOLE_MILLI
 from rig.client.pods import Pod
 from rig.client.wait import until
 from rig.nodes.node import Node

@@ -14,10 +14,10 @@ from typing import Any, Final
 import msgspec.yaml
 import pytest
 
+from partage_plugins.api import GPU, Namespace
+from partage_plugins.api.gpu import Tags
+from partage_plugins.api.keys import ALLOCATION
 from partage_plugins.codecs import decode_allocation
-from partage_plugins.vocabulary import GPU, Namespace
-from partage_plugins.vocabulary.gpu import Tags
-from partage_plugins.vocabulary.keys import ALLOCATION
 from rig.client.resources import LEASES
 from rig.identity.people import OUR_NAMESPACE, SHAREPODS, TEAM
 from rig.images.bases import compiled

@@ -6,8 +6,8 @@ import json
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from partage_plugins.vocabulary import PodUid
-from partage_plugins.vocabulary.keys import GPU_MEMORY, GPU_MILLI
+from partage_plugins.api import PodUid
+from partage_plugins.api.keys import GPU_MEMORY, GPU_MILLI
 from rig.client.pods import Pod
 from support.chain_stage import Chain
 from support.isolation_stage import ask, seen

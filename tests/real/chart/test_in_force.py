@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from partage_plugins.vocabulary.keys import GANG, GPU_MEMORY, GPU_MILLI
+from partage_plugins.api.keys import GANG, GPU_MEMORY, GPU_MILLI
 from real.scheduler.conftest import of, with_cards
 from real.scheduler.test_extender import Behind
 from real.scheduler.test_placing import require_good, wait_bound

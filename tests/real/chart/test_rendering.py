@@ -23,8 +23,8 @@ from partage_dialects.volcano import VolcanoDialect
 from partage_dialects.whole import WholeCards
 from partage_dra.settings import DraSettings
 from partage_isolation.settings import BrokerSettings
+from partage_plugins.api.keys import GPU_RESOURCES
 from partage_plugins.hooks import SCHEDULER_GROUP
-from partage_plugins.vocabulary.keys import GPU_RESOURCES
 from partage_scheduler.settings import SchedulerSettings
 from partage_scheduler.sharepods.settings import SharePodSettings
 from rig.identity.permissions import FOLDER, Manifest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from partage_plugins.vocabulary.keys import INVENTORY
+from partage_plugins.api.keys import INVENTORY
 from real.cli.asking import config_of, findings, partage, statuses, stopped
 from rig.client.wait import until
 from rig.identity.people import ADVERTISER

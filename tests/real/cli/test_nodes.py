@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from partage_base.kube import leases_path, micro_time
-from partage_plugins.vocabulary.keys import INVENTORY
+from partage_plugins.api.keys import INVENTORY
 from real.cli.asking import config_of, partage
 from rig.client.cluster import Cluster
 from rig.rig import Rig

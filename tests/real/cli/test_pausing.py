@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
+from partage_plugins.api.keys import INVENTORY as ANNOTATION
 from real.cli.asking import config_of, findings, partage, statuses, stopped
 from rig.client.resources import LEASES
 from rig.errors import Refused

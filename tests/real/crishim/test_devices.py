@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from partage_plugins.api import GPU, ContainerName, PodUid
+from partage_plugins.api.keys import CONTAINER
 from partage_plugins.codecs import container_key, decode_container
-from partage_plugins.vocabulary import GPU, ContainerName, PodUid
-from partage_plugins.vocabulary.keys import CONTAINER
 from rig.client.manifests import a_container
 from rig.client.pods import Pod
 from support.crishim_stage import Stage, whole

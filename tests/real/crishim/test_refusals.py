@@ -14,8 +14,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec.structs import replace
 
+from partage_plugins.api.keys import ALLOCATION, SIGNATURE
 from partage_plugins.codecs import encode_allocation, sign
-from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
 from rig.client import pod_status
 from rig.client.binding import binding, signed
 from rig.client.manifests import a_container

@@ -13,9 +13,9 @@ import msgspec
 from msgspec import Struct
 
 from partage_gpu.node import GpuNode
+from partage_plugins.api import GPU, CardId, GpuGrant, GpuPart, Granted, NodeName, Security
+from partage_plugins.api.node import NodeContext
 from partage_plugins.testing.examples import container
-from partage_plugins.vocabulary import GPU, CardId, GpuGrant, GpuPart, Granted, NodeName, Security
-from partage_plugins.vocabulary.node import NodeContext
 
 
 class Request(Struct, frozen=True):

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from partage_plugins.vocabulary import Adjustment
+from partage_plugins.api import Adjustment
 from rig import images
 from rig.errors import ComponentFailed
 from rig.lone import CHECKOUT, LoneRuntime, lone_runtime

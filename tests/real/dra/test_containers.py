@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from partage_base.cri import PodResources, ServedContainer, UnaryClient
-from partage_plugins.vocabulary.claims import CLAIM_KIND
+from partage_plugins.api.claims import CLAIM_KIND
 from rig.client.manifests import a_container
 from rig.client.pods import Pod
 from support.dra_stage import DraStage, devices, request

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from partage_plugins.api import GPU, CardId
+from partage_plugins.api.claim_devices import device_name
+from partage_plugins.api.claims import DRIVER
 from partage_plugins.codecs import decode_inventory, encode_inventory
 from partage_plugins.codecs.quantity import parse_quantity
-from partage_plugins.vocabulary import GPU, CardId
-from partage_plugins.vocabulary.claim_devices import device_name
-from partage_plugins.vocabulary.claims import DRIVER
 from rig.client.pods import Pod
 from rig.client.resources import DEVICE_CLASSES, RESOURCE_CLAIMS, Json
 from rig.client.wait import until

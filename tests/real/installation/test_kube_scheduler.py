@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from partage_plugins.vocabulary.keys import ALLOCATION, GPU_MEMORY, GPU_MILLI, SIGNATURE
+from partage_plugins.api.keys import ALLOCATION, GPU_MEMORY, GPU_MILLI, SIGNATURE
 from real.scheduler.conftest import with_cards
 from rig import images
 from rig.client.manifests import a_pod

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from partage_plugins.vocabulary import Allocation, ContainerName, NodeName, PodUid
-from partage_plugins.vocabulary.keys import INVENTORY
+from partage_plugins.api import Allocation, ContainerName, NodeName, PodUid
+from partage_plugins.api.keys import INVENTORY
 from rig.client.manifests import a_pod
 from rig.client.pods import Pod
 from rig.client.resources import Resource

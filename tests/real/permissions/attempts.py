@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from partage_plugins.vocabulary.keys import ALLOCATION, INVENTORY
+from partage_plugins.api.keys import ALLOCATION, INVENTORY
 from real.permissions.objects import a_lease, an_event
 from rig.client.api import Patch
 from rig.client.cluster import Cluster

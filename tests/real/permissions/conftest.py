@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator
 
 import pytest
 
-from partage_plugins.vocabulary.keys import INVENTORY
+from partage_plugins.api.keys import INVENTORY
 from real.permissions.objects import NODES_OF_THE_TEST, a_lease, an_event, an_own_node
 from rig.client.cluster import Cluster
 from rig.client.policies import why_not_denied

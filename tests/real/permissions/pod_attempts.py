@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from partage_plugins.vocabulary.keys import ALLOCATION, GPU_MILLI, SIGNATURE
+from partage_plugins.api.keys import ALLOCATION, GPU_MILLI, SIGNATURE
 from rig.client.api import Patch
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_container, a_pod

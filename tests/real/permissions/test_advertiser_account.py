@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from partage_plugins.vocabulary.keys import INVENTORY
+from partage_plugins.api.keys import INVENTORY
 from real.permissions.attempts import BEYOND, N1, Attempt, adding, applying, changing
 from real.permissions.objects import a_lease, an_event
 from rig.client.api import Patch

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from partage_cli.translate.manifests import translate_to_claims
+from partage_plugins.api.claims import DRIVER
 from partage_plugins.errors import PartageError
-from partage_plugins.sides.scheduler import SchedulerSide
-from partage_plugins.vocabulary.claims import DRIVER
+from partage_plugins.framework.scheduler import SchedulerFramework
 from partage_scheduler.decision import Ledger
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_container, a_pod
@@ -256,7 +256,7 @@ def test_the_api_server_takes_all_claims_that_pods_of_other_dialects_become(clus
     names = set[str]()
     for file in FILES_OF_ROWS:
         for number, row in enumerate(rows_of(file)):
-            reads = SchedulerSide(all_plugins(PARTAGE_NVIDIA_GPU=row.nvidia_gpu), Ledger()).requests
+            reads = SchedulerFramework(all_plugins(PARTAGE_NVIDIA_GPU=row.nvidia_gpu), Ledger()).requests
             try:
                 claimed = translate_to_claims(deepcopy(row.manifest), {"name": f"{file.stem}-{number}"}, reads)
             except PartageError:

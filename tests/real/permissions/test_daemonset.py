@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from partage_plugins.vocabulary.keys import INVENTORY
+from partage_plugins.api.keys import INVENTORY
 from rig.client.cluster import Cluster
 from rig.client.pods import Pod
 from rig.client.wait import until

@@ -9,7 +9,7 @@ from contextlib import closing
 
 import pytest
 
-from partage_plugins.vocabulary.keys import INVENTORY
+from partage_plugins.api.keys import INVENTORY
 from real.permissions.objects import a_lease, an_own_node
 from rig.client.cluster import Cluster
 from rig.client.resources import CONFIG_MAPS, LEASES

@@ -19,8 +19,8 @@ from partage_cli.keys.objects import (
     MANAGED_BY,
     SIGNING,
 )
-from partage_plugins.vocabulary.keys import INVENTORY
-from partage_plugins.vocabulary.keys import KEYS as TOLD
+from partage_plugins.api.keys import INVENTORY
+from partage_plugins.api.keys import KEYS as TOLD
 from real.cli.asking import Done, config_of, partage
 from real.permissions.attempts import Attempt, changing, creating, deleting
 from rig.client.api import Patch

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from partage_plugins.vocabulary.keys import ALLOCATION
+from partage_plugins.api.keys import ALLOCATION
 from real.permissions.pod_attempts import (
     ALLOCATIONS,
     BY_NODE,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from partage_plugins.vocabulary.keys import INVENTORY
+from partage_plugins.api.keys import INVENTORY
 from real.permissions.attempts import N1, WRITES, Attempt
 from rig.client.cluster import Cluster
 from rig.client.rights import every_right

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from partage_dialects import hami, kai, kubegpu_annotation, kubeshare_v1, kubeshare_v2, volcano
-from partage_plugins.vocabulary.keys import GPU_MEMORY, GPU_MILLI, GPUS
+from partage_plugins.api.keys import GPU_MEMORY, GPU_MILLI, GPUS
 from rig.client.api import Patch
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_container, a_pod

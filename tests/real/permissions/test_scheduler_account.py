@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from partage_plugins.vocabulary.keys import ALLOCATION, INVENTORY
+from partage_plugins.api.keys import ALLOCATION, INVENTORY
 from real.permissions.objects import a_lease
 from rig.client.binding import bind
 from rig.client.cluster import Cluster

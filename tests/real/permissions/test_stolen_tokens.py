@@ -11,9 +11,9 @@ from contextlib import contextmanager
 import msgspec
 import pytest
 
-from partage_plugins.vocabulary import NodeName
-from partage_plugins.vocabulary.gpu import RESERVATIONS
-from partage_plugins.vocabulary.keys import ALLOCATION, KEYS, RESIZED, RESIZED_PODS, SIGNATURE
+from partage_plugins.api import NodeName
+from partage_plugins.api.gpu import RESERVATIONS
+from partage_plugins.api.keys import ALLOCATION, KEYS, RESIZED, RESIZED_PODS, SIGNATURE
 from partage_scheduler.reservation.pods import body_of
 from partage_scheduler.sharepods.manifest import pod_of
 from partage_scheduler.sharepods.objects import OURS, SharePod

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from partage_plugins.vocabulary.keys import INVENTORY
+from partage_plugins.api.keys import INVENTORY
 from real.permissions.objects import a_lease, an_event, an_own_node
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_pod

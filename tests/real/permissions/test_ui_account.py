@@ -12,7 +12,7 @@ import pytest
 
 from partage_base.daemon.life import Tasks
 from partage_base.kube import Access, ApiServer
-from partage_plugins.vocabulary.keys import GPU_MILLI
+from partage_plugins.api.keys import GPU_MILLI
 from partage_ui.board import Board
 from partage_ui.cluster import ClusterReader, nothing_known
 from partage_ui.reviews import ClusterDoor

@@ -8,7 +8,7 @@ import pytest
 
 from partage_cli.rollout.lease import LABELS, NAME
 from partage_cli.rollout.told import INSTALLED
-from partage_plugins.vocabulary.keys import INVENTORY
+from partage_plugins.api.keys import INVENTORY
 from real.permissions.objects import a_lease
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_pod

@@ -18,9 +18,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from partage_base.keyring import KeyFolders, add_pair
 from partage_base.kube import micro_time
+from partage_plugins.api import GPU, GpuPart, Inventory, Ready
+from partage_plugins.api.keys import INVENTORY
 from partage_plugins.codecs import encode_inventory
-from partage_plugins.vocabulary import GPU, GpuPart, Inventory, Ready
-from partage_plugins.vocabulary.keys import INVENTORY
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_node
 from rig.client.resources import LEASES

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from partage_plugins.vocabulary.keys import GPU_MILLI
+from partage_plugins.api.keys import GPU_MILLI
 from partage_scheduler.extender.reminders import CONDITION
 from real.scheduler.conftest import Scheduler, beats, free_port
 from real.scheduler.test_placing import require_good, wait_bound

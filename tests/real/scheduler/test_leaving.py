@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from partage_plugins.api import GPU, GpuPart, Inventory, Ready
+from partage_plugins.api.keys import GPU_MILLI, INVENTORY
 from partage_plugins.codecs import encode_inventory
-from partage_plugins.vocabulary import GPU, GpuPart, Inventory, Ready
-from partage_plugins.vocabulary.keys import GPU_MILLI, INVENTORY
 from real.scheduler.conftest import CARDS, Scheduler
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_pod

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from partage_base.keyring import KeyFolders, load_public_keys
+from partage_plugins.api import GPU, ContainerName
+from partage_plugins.api.keys import ALLOCATION, GPU_MILLI, SIGNATURE
 from partage_plugins.codecs import decode_allocation, verify
-from partage_plugins.vocabulary import GPU, ContainerName
-from partage_plugins.vocabulary.keys import ALLOCATION, GPU_MILLI, SIGNATURE
 from real.scheduler.conftest import Scheduler
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_pod

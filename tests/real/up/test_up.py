@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import pytest
 
 from partage_cli.machine.places import MACHINE_FILE
+from partage_plugins.api import GPU
+from partage_plugins.api.places import INVENTORY_FILE
 from partage_plugins.codecs import decode_inventory
-from partage_plugins.vocabulary import GPU
-from partage_plugins.vocabulary.places import INVENTORY_FILE
 from rig.client.wait import until
 from rig.rig import CHECKOUT
 from support.extent import drawn

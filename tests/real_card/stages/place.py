@@ -24,9 +24,9 @@ from partage_isolation.library.installation import install
 from partage_isolation.library.objects import OBJECTS, built
 from partage_isolation.wire.client import BrokerClient
 from partage_isolation.wire.messages import CardHeld, Prepare
-from partage_plugins.vocabulary.gpu import GpuGrant
-from partage_plugins.vocabulary.names import CardId, ContainerKey, ContainerName, Namespace, PodName, PodUid
-from partage_plugins.vocabulary.pods import PodRef
+from partage_plugins.api.gpu import GpuGrant
+from partage_plugins.api.names import CardId, ContainerKey, ContainerName, Namespace, PodName, PodUid
+from partage_plugins.api.pods import PodRef
 from real_card.ground import DRIVER_ROOT, program, user_environment
 from support.isolated import served
 

@@ -13,9 +13,9 @@ from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from partage_plugins.api import Allocation
+from partage_plugins.api.keys import ALLOCATION, SIGNATURE
 from partage_plugins.codecs import encode_allocation, sign
-from partage_plugins.vocabulary import Allocation
-from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
 from rig.client.api import Api
 from rig.client.pods import Pod
 from rig.client.resources import Json

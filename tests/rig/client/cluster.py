@@ -13,7 +13,7 @@ from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from partage_plugins.vocabulary import Allocation
+from partage_plugins.api import Allocation
 from rig.client.api import Api
 from rig.client.binding import bind, signed
 from rig.client.kubectl import Kubectl, Speaker

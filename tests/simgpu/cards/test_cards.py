@@ -15,10 +15,10 @@ import pytest
 from partage_gpu.discovery.discovery import Discovery
 from partage_gpu.discovery.settings import DiscoverySettings
 from partage_gpu.nvml.driver import Driver
-from partage_plugins.vocabulary import GpuPart, NodeName
-from partage_plugins.vocabulary.gpu import MIB
-from partage_plugins.vocabulary.node import NodeContext
-from partage_plugins.vocabulary.places import PAUSE_FOLDER
+from partage_plugins.api import GpuPart, NodeName
+from partage_plugins.api.gpu import MIB
+from partage_plugins.api.node import NodeContext
+from partage_plugins.api.places import PAUSE_FOLDER
 from rig.client.wait import until
 from support.simgpu import NODE, SimulatedNode, card, card_uuid, simulated_node
 

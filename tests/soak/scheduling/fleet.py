@@ -14,9 +14,9 @@ import msgspec
 from msgspec.structs import replace
 
 from partage_base.kube import ApiServer, Conflict, lease_path, leases_path, micro_time, node_path, nodes_path
+from partage_plugins.api import GPU, Card, GpuPart, Inventory, Ready
+from partage_plugins.api.keys import INVENTORY
 from partage_plugins.codecs import encode_inventory
-from partage_plugins.vocabulary import GPU, Card, GpuPart, Inventory, Ready
-from partage_plugins.vocabulary.keys import INVENTORY
 from rig.client.manifests import a_node
 from rig.identity.people import OUR_NAMESPACE
 from support.gpu_fleet import card

@@ -13,10 +13,10 @@ from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from partage_plugins.api import GPU, KeyId
+from partage_plugins.api.keys import ALLOCATION, GPU_MILLI, SIGNATURE
 from partage_plugins.codecs import decode_allocation, verify
 from partage_plugins.errors import PartageError
-from partage_plugins.vocabulary import GPU, KeyId
-from partage_plugins.vocabulary.keys import ALLOCATION, GPU_MILLI, SIGNATURE
 from partage_scheduler.objects import ApiPod
 
 WHOLE_MILLI: Final = 1000

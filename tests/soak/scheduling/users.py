@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from partage_base.kube import ApiServer, KubeError, NotFound, pod_path, pod_status_path, pods_path
-from partage_plugins.vocabulary.keys import GPU_MEMORY, GPU_MILLI, GPUS
+from partage_plugins.api.keys import GPU_MEMORY, GPU_MILLI, GPUS
 from partage_scheduler.objects import ApiPod
 from rig.client.manifests import a_container, a_pod
 from rig.identity.people import TEAM

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from partage_base.kube import ApiServer, KubeError, Nonsense, NotAllowed, pod_path, pod_status_path, pods_path
-from partage_plugins.vocabulary.keys import (
+from partage_plugins.api.keys import (
     ALLOCATION,
     CARDS,
     EXCLUSION,

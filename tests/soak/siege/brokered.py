@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from partage_isolation.wire.packets import Result
-from partage_plugins.vocabulary.keys import CARDS, GPU_MEMORY, GPU_MILLI
+from partage_plugins.api.keys import CARDS, GPU_MEMORY, GPU_MILLI
 from rig import images
 from rig.client.manifests import a_pod
 from rig.client.pods import Pod

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from partage_plugins.vocabulary.keys import CARDS, GPU_MEMORY, GPU_MILLI, LIMIT_MILLI
+from partage_plugins.api.keys import CARDS, GPU_MEMORY, GPU_MILLI, LIMIT_MILLI
 from partage_simgpu.status import CardStatus, statuses_of
 from rig import images
 from rig.client.manifests import a_pod

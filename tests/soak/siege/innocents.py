@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from partage_base.kube import ApiServer, Conflict, KubeError, NotFound, binding_path, pods_path
-from partage_plugins.vocabulary.keys import GPU_MEMORY, GPU_MILLI
+from partage_plugins.api.keys import GPU_MEMORY, GPU_MILLI
 from partage_scheduler.objects import ApiPod
 from rig.client.manifests import a_pod
 from soak.siege.errands import Errands

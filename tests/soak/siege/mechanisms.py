@@ -181,8 +181,8 @@ MECHANISMS: Final[Mapping[str, Mechanism]] = {
         edits=(
             Edit(
                 "scheduler/partage_scheduler/queue/lines.py",
-                "        namespace, order = unit.namespace, unit.order\n",
-                '        namespace, order = "", unit.order\n',
+                "        namespace, order = group.namespace, group.order\n",
+                '        namespace, order = "", group.order\n',
             ),
         ),
     ),
@@ -213,7 +213,7 @@ MECHANISMS: Final[Mapping[str, Mechanism]] = {
         fails=(Verdict.NOTHING,),
         edits=(
             Edit(
-                "plugins/partage_plugins/vocabulary/nvidia.py",
+                "plugins/partage_plugins/api/nvidia.py",
                 "if path.startswith(MOUNTED) else None",
                 'if path.startswith(f"{MOUNTED}/") else None',
             ),

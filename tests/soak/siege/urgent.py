@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from partage_base.kube import ApiServer, pods_path
-from partage_plugins.vocabulary.keys import GPU_MILLI
+from partage_plugins.api.keys import GPU_MILLI
 from partage_scheduler.objects import ApiPod
 from rig.client.manifests import a_pod
 from rig.client.resources import Json

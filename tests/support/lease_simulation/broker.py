@@ -9,8 +9,8 @@ from partage_isolation.leases.durations import SECOND
 from partage_isolation.leases.line import Hint, Write
 from partage_isolation.leases.node import Place
 from partage_isolation.leases.policies import by_name
-from partage_plugins.vocabulary.names import Namespace
-from partage_plugins.vocabulary.pods import Gang
+from partage_plugins.api.names import Namespace
+from partage_plugins.api.pods import Gang
 from support.lease_simulation.cases import Case
 from support.lease_simulation.events import Chance, Events
 from support.lease_simulation.process import Process

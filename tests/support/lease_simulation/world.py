@@ -8,7 +8,7 @@ from functools import partial
 from partage_isolation.leases.arbiter import Arbiter
 from partage_isolation.leases.durations import SECOND
 from partage_isolation.names import BudgetKey
-from partage_plugins.vocabulary.names import CardId
+from partage_plugins.api.names import CardId
 from support.lease_simulation.broker import SimulatedBroker
 from support.lease_simulation.cases import Case, Container, Trouble, What
 from support.lease_simulation.events import Chance, Events

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from partage_plugins.vocabulary import GPU, Card, CardId, GpuPart
-from partage_plugins.vocabulary.inventory import Inventory, Ready
+from partage_plugins.api import GPU, Card, CardId, GpuPart
+from partage_plugins.api.inventory import Inventory, Ready
 
 A = CardId("GPU-aaaaaaaa-0000-0000-0000-000000000000")
 B = CardId("GPU-bbbbbbbb-0000-0000-0000-000000000000")

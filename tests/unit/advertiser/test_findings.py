@@ -9,8 +9,8 @@ import pytest
 
 from partage_advertiser.findings import FindingsFolder
 from partage_base.findings import FINDINGS_FOLDER, MAX_BYTES, Findings, Problem, encode_findings
-from partage_plugins.vocabulary.names import ContainerName, Namespace, PodName, PodUid
-from partage_plugins.vocabulary.pods import PodRef
+from partage_plugins.api.names import ContainerName, Namespace, PodName, PodUid
+from partage_plugins.api.pods import PodRef
 
 COVERED = Problem("CoveredMounts", "what partage mounted at /run/partage is covered", stops=True)
 LIBRARY = Problem("ProcessWithoutLibrary", "a process uses card GPU-1 without partage's library", stops=False)

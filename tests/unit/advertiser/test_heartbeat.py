@@ -11,7 +11,7 @@ import pytest
 
 from partage_advertiser.heartbeat import Heartbeat
 from partage_base.kube import ApiServer, lease_path, leases_path
-from partage_plugins.vocabulary.keys import KEYS, RESIZED_PODS, VERSIONS
+from partage_plugins.api.keys import KEYS, RESIZED_PODS, VERSIONS
 from support.fake_api import Drop, FakeApi, Refuse
 from support.kube import beside, until
 

@@ -13,7 +13,7 @@ from partage_advertiser.kubelet import Kubelet, Pods
 from partage_base.cri import CHECKPOINT, GivenDevice, PeerAway, PodResources, ServedContainer, UnaryClient
 from partage_base.cri.device_uses import LOGS
 from partage_base.kube import ApiServer, Unreachable
-from partage_plugins.vocabulary.node import DeviceUse
+from partage_plugins.api.node import DeviceUse
 from unit.advertiser.cards import A, B, card, inventory
 
 T = TypeVar("T")

@@ -13,8 +13,8 @@ from partage_advertiser.signs import LABEL, MIG_LABEL, OURS, PauseFile, Readines
 from partage_base.condition import Condition, Fault, encode_condition
 from partage_base.files import UNFINISHED
 from partage_base.version import VERSION
-from partage_plugins.vocabulary.inventory import Ready
-from partage_plugins.vocabulary.places import (
+from partage_plugins.api.inventory import Ready
+from partage_plugins.api.places import (
     BROKER_ALIVE,
     CRISHIM_CONDITION,
     INVENTORY_FILE,

@@ -12,7 +12,7 @@ import pytest
 
 from partage_advertiser.other_drivers import DriverSlice, OtherDrivers, offered_by
 from partage_base.kube import ApiServer, resource_slices_path
-from partage_plugins.vocabulary.claims import DRIVER
+from partage_plugins.api.claims import DRIVER
 from support.fake_api import FakeApi
 from support.kube import access_to, until
 

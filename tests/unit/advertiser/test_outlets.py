@@ -9,8 +9,8 @@ import pytest
 from partage_advertiser.audience import OwnLog
 from partage_advertiser.happenings import Happening
 from partage_advertiser.inventory import InventoryFile, NoInventory, Outlets
+from partage_plugins.api.places import INVENTORY_FILE
 from partage_plugins.codecs import encode_inventory
-from partage_plugins.vocabulary.places import INVENTORY_FILE
 from unit.advertiser.cards import card, inventory
 
 LOST = inventory(card(health="lost"))

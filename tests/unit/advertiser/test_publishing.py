@@ -11,7 +11,7 @@ import pytest
 
 from partage_advertiser.publisher import Publisher
 from partage_base.kube import ApiServer, Backoff, KubeError, node_path, nodes_path
-from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
+from partage_plugins.api.keys import INVENTORY as ANNOTATION
 from support.fake_api import CutShort, Drop, FakeApi, Fault, Refuse
 from support.kube import beside, until
 

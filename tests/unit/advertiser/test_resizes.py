@@ -11,8 +11,8 @@ import pytest
 
 from partage_advertiser.resizes import ResizeFiles
 from partage_base.kube import ApiServer, lease_path, leases_path
-from partage_plugins.vocabulary.keys import ALLOCATION, RESIZED_PODS, SIGNATURE
-from partage_plugins.vocabulary.places import RESIZES_FOLDER
+from partage_plugins.api.keys import ALLOCATION, RESIZED_PODS, SIGNATURE
+from partage_plugins.api.places import RESIZES_FOLDER
 from support.fake_api import FakeApi, Refuse
 from support.kube import beside, until
 from support.objects import pod_body

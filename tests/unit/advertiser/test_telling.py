@@ -6,8 +6,8 @@ import pytest
 
 from partage_advertiser.happenings import happenings, of_crishim, of_guarded
 from partage_base.condition import Fault, Guarded
-from partage_plugins.vocabulary import Card, CardHealth, HealthCause
-from partage_plugins.vocabulary.inventory import Inventory
+from partage_plugins.api import Card, CardHealth, HealthCause
+from partage_plugins.api.inventory import Inventory
 from unit.advertiser.cards import A, B, card, inventory
 
 

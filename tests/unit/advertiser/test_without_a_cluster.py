@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from partage_plugins.api.places import INVENTORY_FILE
 from partage_plugins.codecs import decode_inventory
-from partage_plugins.vocabulary.places import INVENTORY_FILE
 from rig.patience import patience_s
 
 ENV: Mapping[str, str] = {**os.environ, "PARTAGE_PLUGINS_BLOCK": "gpu,isolation", "KUBECONFIG": "/nowhere"}

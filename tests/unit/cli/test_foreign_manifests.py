@@ -19,8 +19,8 @@ from partage_cli.audit.observation import SeenCluster, seen_pods
 from partage_cli.audit.requests import Readings
 from partage_cli.explain.question import Answer, Question, answer
 from partage_cli.translate.manifests import as_kept
-from partage_plugins.sides.scheduler import SchedulerSide
-from partage_plugins.vocabulary import GPU
+from partage_plugins.api import GPU
+from partage_plugins.framework.scheduler import SchedulerFramework
 from partage_scheduler.decision import Ledger
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.sharepods.manifest import pod_of
@@ -96,7 +96,7 @@ def audited(pod: dict[str, Any], *, node: str = "") -> str:
     of_api = msgspec.convert({**pod, "spec": {**pod["spec"], "nodeName": node}}, ApiPod)
     cluster = SeenCluster(pods=tuple(seen_pods([of_api], (GPU,), {})), nodes={})
     readings = Readings([OURS])
-    readings.add(cluster, OURS, SchedulerSide(all_plugins(), Ledger()))
+    readings.add(cluster, OURS, SchedulerFramework(all_plugins(), Ledger()))
     return "\n".join(f"{each.found}: {each.advice}" for each in of_words.words(cluster, readings) if each.advice)
 
 

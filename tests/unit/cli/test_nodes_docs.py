@@ -11,7 +11,7 @@ import msgspec
 from partage_cli.doctor.command import CHECKS
 from partage_cli.node.command import command as node_command
 from partage_cli.nodes.reports import Heartbeat, NodeReport, Report
-from partage_plugins.vocabulary import Card
+from partage_plugins.api import Card
 
 ROOT: Final = Path(__file__).parents[3]
 TROUBLE: Final = (ROOT / "docs/troubleshooting.md").read_text()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_plugins.vocabulary.places import OCI_SOCKET
+from partage_plugins.api.places import OCI_SOCKET
 from unit.cli.program import partage
 
 

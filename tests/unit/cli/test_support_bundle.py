@@ -20,7 +20,7 @@ from partage_cli.support import here
 from partage_cli.support.archive import MOST_FILE_BYTES, Bundle
 from partage_cli.support.log_lines import kept_lines
 from partage_cli.support.redaction import plain
-from partage_plugins.vocabulary.keys import INVENTORY, SCHEDULER
+from partage_plugins.api.keys import INVENTORY, SCHEDULER
 from support.broker import container, held, pod, serving, told
 from support.fake_api import FakeApi, Say
 from unit.cli.doctor.made import Made, inventory

@@ -14,11 +14,11 @@ import yaml  # type: ignore[import-untyped]  # its stubs are a package of their 
 from partage_cli.translate.manifests import translate, translate_to_claims, translate_to_variables
 from partage_cli.translate.native import unsaid
 from partage_oci.words import CONTAINER, asked_of
+from partage_plugins.api import GPU, Pod, PodRequest
+from partage_plugins.api.gpu import MIB
 from partage_plugins.codecs.quantity import parse_whole_quantity
 from partage_plugins.errors import Refused
-from partage_plugins.sides.scheduler import SchedulerSide
-from partage_plugins.vocabulary import GPU, Pod, PodRequest
-from partage_plugins.vocabulary.gpu import MIB
+from partage_plugins.framework.scheduler import SchedulerFramework
 from partage_scheduler.decision import Ledger
 from support.dialect_rows import FILES, Row, all_plugins, rows_of
 from unit.cli.program import partage
@@ -38,18 +38,18 @@ LIMITS: Final = {"partage.dev/gpu-milli": "500", "partage.dev/gpu-memory": "1Gi"
 
 
 @cache
-def side(nvidia_gpu: str, blocked: str = "") -> SchedulerSide:
-    return SchedulerSide(all_plugins(PARTAGE_NVIDIA_GPU=nvidia_gpu, PARTAGE_PLUGINS_BLOCK=blocked), Ledger())
+def framework(nvidia_gpu: str, blocked: str = "") -> SchedulerFramework:
+    return SchedulerFramework(all_plugins(PARTAGE_NVIDIA_GPU=nvidia_gpu, PARTAGE_PLUGINS_BLOCK=blocked), Ledger())
 
 
 def native_alone(pod: Pod) -> PodRequest:
-    return side("kubelet", ",".join(f"{file.stem}-dialect" for file in FOREIGN)).asked(pod)
+    return framework("kubelet", ",".join(f"{file.stem}-dialect" for file in FOREIGN)).asked(pod)
 
 
 @pytest.mark.parametrize("row", ASKING)
 def test_a_pod_asks_for_the_same_where_only_the_native_dialect_is_read(row: Row) -> None:
     """Or it is refused: other systems can say what ours can't."""
-    pod, reads = deepcopy(row.manifest), side(row.nvidia_gpu).asked
+    pod, reads = deepcopy(row.manifest), framework(row.nvidia_gpu).asked
     try:
         done = translate(pod, reads, scheduler="partage-scheduler")
     except Refused:
@@ -62,7 +62,7 @@ def test_a_pod_asks_for_the_same_where_only_the_native_dialect_is_read(row: Row)
 
 @pytest.mark.parametrize("row", [each for each in ASKING if str(each.id).startswith("kubeshare")])
 def test_all_that_kubeshare_says_has_words_of_ours_but_that_a_pod_gets_no_memory(row: Row) -> None:
-    pod, reads = deepcopy(row.manifest), side(row.nvidia_gpu).asked
+    pod, reads = deepcopy(row.manifest), framework(row.nvidia_gpu).asked
     if any(ask.memory_bytes == 0 for ask in reads(row.read()).of(GPU).values()):
         with pytest.raises(Refused, match=r"partage\.dev/ has no words for memory_bytes 0"):
             translate(pod, reads, scheduler="partage-scheduler")
@@ -212,7 +212,7 @@ EVERY: Final = [
 @pytest.mark.parametrize("row", EVERY)
 def test_claims_have_what_a_pod_asked_for_in_whichever_dialect(row: Row) -> None:
     """Or it is refused: kube-scheduler has no words for much that ours does."""
-    pod, reads = deepcopy(row.manifest), side(row.nvidia_gpu).asked
+    pod, reads = deepcopy(row.manifest), framework(row.nvidia_gpu).asked
     try:
         claimed = translate_to_claims(pod, {"name": "a"}, reads)
     except Refused:
@@ -268,7 +268,7 @@ def test_what_claims_cannot_say_is_said_in_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("row", EVERY)
 def test_by_variables_each_container_asks_the_agent_for_what_it_asked_for(row: Row) -> None:
     """Or it is refused: a machine has no words for what pods have together, nor annotations of one container."""
-    pod, reads = deepcopy(row.manifest), side(row.nvidia_gpu).asked
+    pod, reads = deepcopy(row.manifest), framework(row.nvidia_gpu).asked
     wanted = reads(row.read())
     try:
         done = translate_to_variables(pod, reads)

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from partage_cli.usage.held import PodLife, Window, counted
 from partage_cli.usage.report import HeldTime, UsageReport, as_table, fields
 from partage_cli.usage.sampled import PrometheusError, by_prometheus, coverage
+from partage_plugins.api import GPU, Allocation, CardId, ContainerName, GpuGrant, NodeName, PodUid
+from partage_plugins.api.keys import ALLOCATION, SIGNATURE
 from partage_plugins.codecs import encode_allocation, key_id, sign
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary import GPU, Allocation, CardId, ContainerName, GpuGrant, NodeName, PodUid
-from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
 from support.objects import pod_body, read
 from unit.cli.program import partage
 

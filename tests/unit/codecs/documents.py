@@ -9,9 +9,9 @@ from uuid import UUID
 
 from msgspec import Meta, Struct
 
-from partage_plugins.vocabulary import GPU, AnyKind, Kind, KindType
-from partage_plugins.vocabulary.limits import Small
-from partage_plugins.vocabulary.names import KindText, ShortText
+from partage_plugins.api import GPU, AnyKind, Kind, KindType
+from partage_plugins.api.limits import Small
+from partage_plugins.api.names import KindText, ShortText
 
 Document = dict[str, Any]
 POD: Final = "8f6b1a52-6f1e-4c3e-9b39-8a1a1f0c2d11"

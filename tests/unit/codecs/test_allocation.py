@@ -8,10 +8,7 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from partage_plugins.codecs import decode_allocation, decode_raw_grants, encode_allocation
-from partage_plugins.codecs.allocation import decode_grants
-from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import (
+from partage_plugins.api import (
     GPU,
     Allocation,
     CardId,
@@ -24,6 +21,9 @@ from partage_plugins.vocabulary import (
     PodUid,
     Tags,
 )
+from partage_plugins.codecs import decode_allocation, decode_raw_grants, encode_allocation
+from partage_plugins.codecs.allocation import decode_grants
+from partage_plugins.errors import DecodeError
 from unit.codecs import documents, strategies
 from unit.codecs.documents import FPGA, allocation, text_of
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from msgspec import inspect
 
+from partage_plugins.api import GPU
 from partage_plugins.codecs import allocation, inventory
-from partage_plugins.vocabulary import GPU
 
 WIRE_TYPES: dict[str, Any] = {
     "inventory": inventory._InventoryEnvelope,

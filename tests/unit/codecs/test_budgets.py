@@ -7,16 +7,7 @@ from typing import Any
 
 import pytest
 
-from partage_plugins.codecs import (
-    CRIT,
-    decode_allocation,
-    decode_container,
-    decode_raw_grants,
-    encode_allocation,
-    encode_container,
-)
-from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import (
+from partage_plugins.api import (
     GPU,
     Allocation,
     BudgetName,
@@ -30,6 +21,15 @@ from partage_plugins.vocabulary import (
     PodUid,
     grantee_of,
 )
+from partage_plugins.codecs import (
+    CRIT,
+    decode_allocation,
+    decode_container,
+    decode_raw_grants,
+    encode_allocation,
+    encode_container,
+)
+from partage_plugins.errors import DecodeError
 from unit.codecs import documents
 from unit.codecs.documents import allocation, container, text_of
 

@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_plugins.codecs import container_key, decode_container, encode_container
-from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import (
+from partage_plugins.api import (
     GPU,
     ContainerAllocation,
     ContainerKey,
@@ -19,6 +17,8 @@ from partage_plugins.vocabulary import (
     Kind,
     PodUid,
 )
+from partage_plugins.codecs import container_key, decode_container, encode_container
+from partage_plugins.errors import DecodeError
 from unit.codecs import documents, strategies
 from unit.codecs.documents import container, text_of
 

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from msgspec import Meta, Struct, field
 
+from partage_plugins.api.limits import Small
 from partage_plugins.codecs.decoder import Reader
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary.limits import Small
 
 Described = Meta(description="for a schema")
 

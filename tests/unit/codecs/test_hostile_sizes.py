@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from partage_plugins.api import GPU
 from partage_plugins.codecs import complaint, decode_allocation, decode_inventory
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import GPU
 from unit.codecs import documents
 from unit.codecs.documents import KINDS, allocation, gpu_grant, text_of
 

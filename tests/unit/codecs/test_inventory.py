@@ -9,9 +9,9 @@ import msgspec
 import pytest
 from hypothesis import given
 
+from partage_plugins.api import GPU, CardHealth, HealthCause, Inventory, Kind, Reads, Ready
 from partage_plugins.codecs import decode_inventory, encode_inventory
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import GPU, CardHealth, HealthCause, Inventory, Kind, Reads, Ready
 from unit.codecs import documents, strategies
 
 

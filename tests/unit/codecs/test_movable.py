@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from partage_plugins.api import ContainerName, Namespace, Pod, PodContainer, PodName, PodRef, PodUid, keys
 from partage_plugins.codecs.native import read_asks, read_requests
 from partage_plugins.errors import DecodeError, PartageError, Refused
-from partage_plugins.vocabulary import ContainerName, Namespace, Pod, PodContainer, PodName, PodRef, PodUid, keys
 
 MEMORY, MILLI, GPUS = keys.GPU_MEMORY, keys.GPU_MILLI, keys.GPUS
 REF = PodRef(namespace=Namespace("team"), name=PodName("p"), uid=PodUid("u"))

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from partage_plugins.codecs.native import read_asks
-from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import (
+from partage_plugins.api import (
     Budgeted,
     BudgetName,
     ContainerName,
@@ -20,7 +18,9 @@ from partage_plugins.vocabulary import (
     PodRef,
     PodUid,
 )
-from partage_plugins.vocabulary.keys import BUDGET, GPU_MILLI
+from partage_plugins.api.keys import BUDGET, GPU_MILLI
+from partage_plugins.codecs.native import read_asks
+from partage_plugins.errors import DecodeError
 
 INIT, A, B, C = map(ContainerName, ("init", "a", "b", "c"))
 HALF = GpuRequest(share_milli=500)

@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from partage_plugins.codecs import read_requests
-from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import (
+from partage_plugins.api import (
     ContainerName,
     GpuRequest,
     Namespace,
@@ -20,7 +18,9 @@ from partage_plugins.vocabulary import (
     PodUid,
     Tags,
 )
-from partage_plugins.vocabulary.topology import Bundle
+from partage_plugins.api.topology import Bundle
+from partage_plugins.codecs import read_requests
+from partage_plugins.errors import DecodeError
 
 Amounts = Mapping[str, str]
 GIB = 1 << 30

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from partage_plugins.api import ContainerName, GpuRequest, keys
 from partage_plugins.codecs.policies import Policies, read_policies
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import ContainerName, GpuRequest, keys
 
 TRAIN, SIDE = NAMES = (ContainerName("train"), ContainerName("side"))
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
+from partage_plugins.api import Kind, KindType
 from partage_plugins.codecs import decode_allocation, decode_container, decode_inventory
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import Kind, KindType
 from unit.codecs import documents
 from unit.codecs.documents import KINDS, allocation, gpu_grant, text_of
 

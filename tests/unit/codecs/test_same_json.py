@@ -9,9 +9,9 @@ import msgspec
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from partage_plugins.api import Kind
 from partage_plugins.codecs import decode_inventory
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import Kind
 from unit.codecs import strategies
 
 PIECES = [*'{}[]:,"\\10-.eE+', "\\u", "d800", "00e9", "true", "null"]

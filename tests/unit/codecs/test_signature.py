@@ -10,9 +10,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
+from partage_plugins.api import KeyId
 from partage_plugins.codecs import decode_signature, key_id, sign, verify
 from partage_plugins.errors import SignatureRefused
-from partage_plugins.vocabulary import KeyId
 from unit.codecs.documents import allocation, text_of
 
 PRIVATE = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))

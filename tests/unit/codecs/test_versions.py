@@ -6,12 +6,12 @@ import msgspec
 import pytest
 from msgspec import Struct
 
+from partage_plugins.api import GPU, ContainerName, Kind, KindType
+from partage_plugins.api.limits import Milli, Small
+from partage_plugins.api.names import ShortText
 from partage_plugins.codecs import decode_allocation, decode_container, decode_inventory, highest_common_version
 from partage_plugins.codecs.allocation import VERSIONS
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import GPU, ContainerName, Kind, KindType
-from partage_plugins.vocabulary.limits import Milli, Small
-from partage_plugins.vocabulary.names import ShortText
 from unit.codecs import documents
 from unit.codecs.documents import allocation, gpu_grant, text_of
 

@@ -17,9 +17,9 @@ from partage_base.cri import (
     ServedContainer,
     UnaryClient,
 )
+from partage_plugins.api.keys import CONTAINER
 from partage_plugins.codecs import decode_container
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary.keys import CONTAINER
 from unit.cri import gogo
 from unit.crishim.rules import wire
 from unit.crishim.rules.requests import Text

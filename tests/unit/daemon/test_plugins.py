@@ -9,9 +9,9 @@ import pytest
 
 from partage_base.daemon.errors import BadConfiguration
 from partage_base.daemon.plugins import load_all
+from partage_plugins.api import PluginName
 from partage_plugins.hooks import scheduler as scheduler_hooks
 from partage_plugins.registry.entry_points import from_paths
-from partage_plugins.vocabulary import PluginName
 from unit.daemon.processes import run_to_end, write_script
 
 NATIVE = {"native": "partage_dialects.native:NativeDialect"}

@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from partage_oci.words import asked_of
-from partage_plugins.sides.scheduler import SchedulerSide
-from partage_plugins.vocabulary import GPU
+from partage_plugins.api import GPU
+from partage_plugins.framework.scheduler import SchedulerFramework
 from partage_scheduler.decision import Ledger
 from partage_scheduler.objects import ApiPod, seen
 from support.dialect_rows import all_plugins
@@ -42,8 +42,8 @@ def test_a_pod_of_a_page_asks_for_cards_of_the_scheduler_that_reads_it(block: Bl
     del block
     assert pod["spec"]["schedulerName"] == "partage-scheduler"
     metadata = {"namespace": "team", "uid": "u", **pod["metadata"]}
-    side = SchedulerSide(all_plugins(), Ledger())
-    assert side.requests(seen(msgspec.convert({**pod, "metadata": metadata}, ApiPod))).of(GPU)
+    framework = SchedulerFramework(all_plugins(), Ledger())
+    assert framework.requests(seen(msgspec.convert({**pod, "metadata": metadata}, ApiPod))).of(GPU)
 
 
 def said() -> Iterator[tuple[tuple[str, ...], dict[str, str]]]:

@@ -16,12 +16,12 @@ from typing import Any
 import msgspec.yaml
 import pytest
 
+from partage_plugins.api import GPU
 from partage_plugins.errors import DecodeError
+from partage_plugins.framework.scheduler import SchedulerFramework
 from partage_plugins.hooks import SCHEDULER_GROUP, both, node, scheduler
 from partage_plugins.registry.entry_points import from_paths
-from partage_plugins.sides.scheduler import SchedulerSide
 from partage_plugins.testing.suite import checks_of
-from partage_plugins.vocabulary import GPU
 from partage_scheduler.decision import Ledger
 from support.dialect_rows import Row, all_plugins
 
@@ -101,10 +101,10 @@ def test_the_guides_dialect_keeps_to_its_rows_beside_all_others(monkeypatch: pyt
     said = tomllib.loads(block("toml", "percent-dialect"))["project"]["entry-points"][SCHEDULER_GROUP]
     plugins = all_plugins()
     plugins.load(from_paths(said))
-    side = SchedulerSide(plugins, Ledger())
+    framework = SchedulerFramework(plugins, Ledger())
     taken, refused = msgspec.yaml.decode(block("yaml", "percent"), type=list[Row])
-    request = side.requests(taken.read())
+    request = framework.requests(taken.read())
     assert {name: {GPU.name: ask} for name, ask in request.of(GPU).items()} == taken.expected
     assert refused.refused is not None
     with pytest.raises(DecodeError, match=refused.refused):
-        side.requests(refused.read())
+        framework.requests(refused.read())

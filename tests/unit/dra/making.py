@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from partage_dra.claims import Claim
-from partage_plugins.vocabulary import Card, CardId, GpuPart, Namespace
-from partage_plugins.vocabulary.claims import ClaimRef, ClaimUid
+from partage_plugins.api import Card, CardId, GpuPart, Namespace
+from partage_plugins.api.claims import ClaimRef, ClaimUid
 
 A = CardId("GPU-AAAAAAAA-0000-0000-0000-000000000000")
 B = CardId("MIG-GPU-bbbbbbbb-0000-0000-0000-000000000000/7/0")

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from partage_dra.claims import MOST_RESULTS, Claim, DeviceShare, shares_of
 from partage_dra.parts import cuts_of
+from partage_plugins.api import GpuGrant
+from partage_plugins.api.claim_devices import device_name
 from partage_plugins.errors import DecodeError, PartageError, Refused
-from partage_plugins.vocabulary import GpuGrant
-from partage_plugins.vocabulary.claim_devices import device_name
 from unit.dra.making import ASKED, GIB, A, B, card, claim, config, part, result
 
 DEVICE, OTHER = device_name(A), device_name(B)

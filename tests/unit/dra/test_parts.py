@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from partage_dra.parts import cuts_of
 from partage_dra.settings import DraSettings
-from partage_plugins.vocabulary import CardId
-from partage_plugins.vocabulary.gpu import MIB
-from partage_plugins.vocabulary.names import CARD_ID_PATTERN
+from partage_plugins.api import CardId
+from partage_plugins.api.gpu import MIB
+from partage_plugins.api.names import CARD_ID_PATTERN
 from unit.dra.making import A, B, card
 
 

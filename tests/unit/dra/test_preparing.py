@@ -15,11 +15,7 @@ from partage_dra.claims import Claim
 from partage_dra.holdings import Holdings
 from partage_dra.preparing import Preparing
 from partage_dra.spec_file import SpecFiles
-from partage_plugins.codecs import encode_inventory
-from partage_plugins.errors import PartageError, PluginHung, Refused
-from partage_plugins.host import PluginHost
-from partage_plugins.sides.node import Adjusted
-from partage_plugins.vocabulary import (
+from partage_plugins.api import (
     GPU,
     Adjustment,
     Container,
@@ -30,9 +26,13 @@ from partage_plugins.vocabulary import (
     Namespace,
     NodeName,
 )
-from partage_plugins.vocabulary.claim_devices import device_name
-from partage_plugins.vocabulary.claims import ClaimRef, ClaimUid, claim_device, claim_key
-from partage_plugins.vocabulary.places import CDI_FOLDER, CLAIMS_FOLDER, INVENTORY_FILE
+from partage_plugins.api.claim_devices import device_name
+from partage_plugins.api.claims import ClaimRef, ClaimUid, claim_device, claim_key
+from partage_plugins.api.places import CDI_FOLDER, CLAIMS_FOLDER, INVENTORY_FILE
+from partage_plugins.codecs import encode_inventory
+from partage_plugins.errors import PartageError, PluginHung, Refused
+from partage_plugins.framework.node import Adjusted
+from partage_plugins.host import PluginHost
 from rig.client.wait import patient
 from unit.dra.making import ASKED, A, card, claim, part, result
 

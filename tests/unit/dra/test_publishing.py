@@ -18,9 +18,9 @@ from partage_dra.publishing import Publisher
 from partage_dra.service import DraDriver
 from partage_dra.settings import DraSettings
 from partage_dra.slices import counters_of, devices_of
+from partage_plugins.api import GPU, Inventory
+from partage_plugins.api.places import INVENTORY_FILE
 from partage_plugins.codecs import encode_inventory
-from partage_plugins.vocabulary import GPU, Inventory
-from partage_plugins.vocabulary.places import INVENTORY_FILE
 from rig.client.wait import patient
 from support.fake_api import FakeApi
 from support.kube import access_to

@@ -17,8 +17,8 @@ from partage_dra.resource_slice import (
     slices_of,
 )
 from partage_dra.slices import counters_of, devices_of
-from partage_plugins.vocabulary import CardId
-from partage_plugins.vocabulary.claim_devices import device_name
+from partage_plugins.api import CardId
+from partage_plugins.api.claim_devices import device_name
 from unit.dra.making import GIB, A, card, part
 
 NODE = Node(metadata=Meta(name="n1", uid="u-1"))

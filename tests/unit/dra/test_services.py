@@ -15,8 +15,8 @@ from partage_base.listener import listen
 from partage_dra.kubelet import messages
 from partage_dra.kubelet.services import DeviceState, Health, Preparation, Registration
 from partage_dra.slices import devices_of
+from partage_plugins.api.claims import ClaimDevice, ClaimRecord, ClaimRef, claim_device
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary.claims import ClaimDevice, ClaimRecord, ClaimRef, claim_device
 from unit.dra.making import ASKED, A, card, part
 
 DRA = "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/"

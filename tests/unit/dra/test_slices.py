@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from partage_dra.slices import LONGEST_ATTRIBUTE, PCI_ADDRESS, Capacity, Taint, devices_of
 from partage_dra.sysfs import pcie_roots
-from partage_plugins.vocabulary import CardId
-from partage_plugins.vocabulary.claim_devices import device_name
-from partage_plugins.vocabulary.names import CARD_ID_PATTERN
+from partage_plugins.api import CardId
+from partage_plugins.api.claim_devices import device_name
+from partage_plugins.api.names import CARD_ID_PATTERN
 from unit.dra.making import GIB, A, B, card, part
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from partage_base.files import UNFINISHED
 from partage_dra.spec_file import SpecFiles, spec_of
-from partage_plugins.vocabulary import Adjustment, Device, Mount
-from partage_plugins.vocabulary.claims import ClaimUid
-from partage_plugins.vocabulary.places import CDI_FOLDER
+from partage_plugins.api import Adjustment, Device, Mount
+from partage_plugins.api.claims import ClaimUid
+from partage_plugins.api.places import CDI_FOLDER
 
 ONE, OTHER = ClaimUid("a671734a"), ClaimUid("b671734a")
 SAID = Adjustment(

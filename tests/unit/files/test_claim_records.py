@@ -8,9 +8,8 @@ import pytest
 
 from partage_base.claim_records import ClaimRecords
 from partage_base.files import UNFINISHED
-from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import CardId, GpuGrant, Namespace
-from partage_plugins.vocabulary.claims import (
+from partage_plugins.api import CardId, GpuGrant, Namespace
+from partage_plugins.api.claims import (
     ClaimDevice,
     ClaimRecord,
     ClaimRef,
@@ -19,7 +18,8 @@ from partage_plugins.vocabulary.claims import (
     claim_key,
     claimed_by,
 )
-from partage_plugins.vocabulary.places import CLAIMS_FOLDER
+from partage_plugins.api.places import CLAIMS_FOLDER
+from partage_plugins.errors import DecodeError
 
 UID = ClaimUid("a671734a-e8e5-11e4-8fde-42010af09327")
 CARD = CardId("GPU-aaaaaaaa-0000-0000-0000-000000000000")

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_plugins.vocabulary import Card, GpuRequest, PodRequest, Role, Slot, Tags
-from partage_plugins.vocabulary.usage import peak, usages
+from partage_plugins.api import Card, GpuRequest, PodRequest, Role, Slot, Tags
+from partage_plugins.api.usage import peak, usages
 from support.gpu_fleet import GIB, Fleet, ask, card, cards, grants_of, pod
 
 POLICIES = ("binpack", "spread", "kubeshare", "fgd", "fgd+", "topology", "fgd+:2,topology:1")

@@ -6,8 +6,8 @@ import pytest
 
 from partage_gpu.allocator import AllocatorSettings, GpuAllocator
 from partage_gpu.allocator.settings import settings_from
+from partage_plugins.api import Namespace, PodRequest, Tags
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary import Namespace, PodRequest, Tags
 from support.gpu_fleet import ask, pod
 
 ALONE = Tags(exclusion="x")

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partage_plugins import Refused
-from partage_plugins.vocabulary import Card, GpuRequest, PodRequest, Slot, Tags
-from partage_plugins.vocabulary.usage import peak
+from partage_plugins.api import Card, GpuRequest, PodRequest, Slot, Tags
+from partage_plugins.api.usage import peak
 from support.gpu_fleet import GIB, Fleet, ask, card, cards, granted, pod
 from unit.gpu_allocator.test_counting import PODS, POLICIES
 

@@ -13,7 +13,7 @@ from partage_gpu.allocator.plan import planned
 from partage_gpu.allocator.policies import PolicyJudge
 from partage_gpu.allocator.shapes import TypicalShape
 from partage_gpu.allocator.trial import Offer, Trial
-from partage_plugins.vocabulary import Room, Slot
+from partage_plugins.api import Resources, Slot
 from support.gpu_fleet import Fleet, ask, cards, pod
 
 SHAPES = st.builds(
@@ -50,7 +50,7 @@ def test_a_gain_is_the_difference_of_two_fragmentations(
     for place, idle in enumerate(left):
         if idle < 1000:
             fleet.place_on(Slot(0), pod(ask(1000 - idle, cards=(f"a{place}",))))
-    fleet.plugin.partage_node_room(Slot(0), Room(cpu_milli=cpu), Room(cpu_milli=cpu))
+    fleet.plugin.partage_node_room(Slot(0), Resources(cpu_milli=cpu), Resources(cpu_milli=cpu))
     judge = PolicyJudge(fleet.plugin.cluster, typical)
     judge.looks()
     plan = planned(pod(ask(milli), cpu_milli=400), read_mix("fgd"))
@@ -78,5 +78,5 @@ def test_cards_that_want_for_cpu_are_fragments_in_part() -> None:
     offer = Offer(trial, trial.possible(wanted), wanted)
     assert judge.published.gains(offer)[0, :2].tolist() == [0, 0]
     assert judge.scarce.gains(offer)[0, :2].tolist() == pytest.approx([25, 25])
-    fleet.plugin.partage_node_room(Slot(0), Room(cpu_milli=4000), Room(cpu_milli=4000))
+    fleet.plugin.partage_node_room(Slot(0), Resources(cpu_milli=4000), Resources(cpu_milli=4000))
     assert judge.scarce.gains(offer)[0, :2].tolist() == pytest.approx([0, 0])

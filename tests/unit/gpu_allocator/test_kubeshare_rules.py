@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_plugins.vocabulary import GpuRequest, PodRequest, Slot, Tags
+from partage_plugins.api import GpuRequest, PodRequest, Slot, Tags
 from support.gpu_fleet import Fleet, ask, card, cards, pod
 
 

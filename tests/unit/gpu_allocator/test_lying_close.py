@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partage_plugins import Refused
+from partage_plugins.api import GPU, Card, GpuPart, GpuRequest, PodRequest, Slot
+from partage_plugins.api.gpu import CLOSEST, NUMA, NVLINK, PCIE
+from partage_plugins.api.topology import Bundle
 from partage_plugins.rules.levels import card_levels
-from partage_plugins.vocabulary import GPU, Card, GpuPart, GpuRequest, PodRequest, Slot
-from partage_plugins.vocabulary.gpu import CLOSEST, NUMA, NVLINK, PCIE
-from partage_plugins.vocabulary.topology import Bundle
 from support.gpu_fleet import Fleet, ask, card, pod
 
 WHOLE = 1000

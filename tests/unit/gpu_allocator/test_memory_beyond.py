@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from partage_plugins.api import GPU, Card, CardId, ContainerRequest, GpuRequest, PodRequest, Role, Slot
+from partage_plugins.api.card_memory import STAYS_BYTES
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary import GPU, Card, CardId, ContainerRequest, GpuRequest, PodRequest, Role, Slot
-from partage_plugins.vocabulary.card_memory import STAYS_BYTES
 from support.gpu_fleet import GIB, Fleet, ask, card, grants_of, pod
 
 NODES: tuple[list[Card], ...] = (

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from partage_gpu.allocator import plugin as allocator
 from partage_gpu.allocator.shapes import Shape, TypicalShape
-from partage_plugins.vocabulary import PodRequest, Room, Slot
+from partage_plugins.api import PodRequest, Resources, Slot
 from support.extent import examples
 from support.gpu_fleet import Fleet, ask, cards, pod
 
@@ -55,7 +55,9 @@ def test_nodes_are_worth_the_same_on_both_ways(
     typical = tuple(TypicalShape(shape, 1 / len(shapes), 1 / len(shapes)) for shape in shapes)
     fleet = Fleet(cards("a", 4), cards("b", 4, model="A100"), cards("c", 1, gib=32), [], shapes=typical, policy="fgd+")
     for slot in range(4):
-        fleet.plugin.partage_node_room(Slot(slot), Room(cpu_milli=64_000), Room(cpu_milli=cpu_milli * (slot + 1)))
+        fleet.plugin.partage_node_room(
+            Slot(slot), Resources(cpu_milli=64_000), Resources(cpu_milli=cpu_milli * (slot + 1))
+        )
     for number, (wanted, slot) in enumerate(taken):
         if Slot(slot) in fleet.fitting(wanted):
             fleet.place_on(Slot(slot), wanted, f"p{number}")

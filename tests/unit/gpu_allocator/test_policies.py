@@ -16,7 +16,7 @@ from partage_gpu.allocator.settings import settings_from
 from partage_gpu.allocator.shapes import pressures
 from partage_gpu.allocator.typical import ShapeCounts
 from partage_plugins import Refused
-from partage_plugins.vocabulary import PodUid, Room, Slot
+from partage_plugins.api import PodUid, Resources, Slot
 from support.gpu_fleet import Fleet, ask, card, cards, pod
 
 HALVES = popular_shapes([Shape(4000, 1, 500)] * 3 + [Shape(4000, 1, 1000)])
@@ -183,7 +183,7 @@ def test_scores_are_between_0_and_1_even_where_more_is_taken_than_there_is(polic
     fleet.place(pod(ask(900, cards=("a0",))), "one")
     slot, allocation = fleet.taken["one"]
     fleet.plugin.partage_take(slot, allocation)
-    fleet.plugin.partage_node_room(slot, Room(cpu_milli=1000), Room(cpu_milli=-500))
+    fleet.plugin.partage_node_room(slot, Resources(cpu_milli=1000), Resources(cpu_milli=-500))
     for request in (pod(ask(500)), pod(ask(100), ask(100)), pod(cpu_milli=100)):
         assert all(0 <= score <= 1 for score in fleet.scores(request))
 

@@ -14,8 +14,8 @@ from partage_gpu.allocator.cluster import Cluster
 from partage_gpu.allocator.memo import BestCards
 from partage_gpu.allocator.mix import POLICIES
 from partage_gpu.allocator.needs import needs_of
-from partage_plugins.vocabulary import Slot
-from partage_plugins.vocabulary.gpu import GpuRequest
+from partage_plugins.api import Slot
+from partage_plugins.api.gpu import GpuRequest
 from support.gpu_fleet import Fleet, ask, cards, pod
 
 LINKS = ((0, 4, 1, 1), (4, 0, 1, 1), (1, 1, 0, 4), (1, 1, 4, 0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from partage_gpu.allocator import plugin as allocator
-from partage_plugins.vocabulary import GpuRequest, Slot
+from partage_plugins.api import GpuRequest, Slot
 from support.gpu_fleet import GIB, Fleet, ask, card, cards, grants_of, pod
 
 EMPTY = ask(300, idle_cards=True)

@@ -13,11 +13,11 @@ from partage_gpu.discovery.discovery import Discovery
 from partage_gpu.discovery.node_files import CHECKPOINT, SOCKETS
 from partage_gpu.discovery.settings import discovery_settings
 from partage_gpu.nvml.facts import CardFacts, InstanceFacts, Look, NodeFacts, Sample, Trouble, Xid
+from partage_plugins.api import GPU, Card, GpuPart, NodeName
+from partage_plugins.api.inventory import Inventory
+from partage_plugins.api.node import DeviceUse, NodeContext
+from partage_plugins.api.places import INVENTORY_FILE, PAUSE_FOLDER
 from partage_plugins.codecs import encode_inventory
-from partage_plugins.vocabulary import GPU, Card, GpuPart, NodeName
-from partage_plugins.vocabulary.inventory import Inventory
-from partage_plugins.vocabulary.node import DeviceUse, NodeContext
-from partage_plugins.vocabulary.places import INVENTORY_FILE, PAUSE_FOLDER
 
 ONE, TWO, THREE = (f"GPU-{digit * 8}-0000-4000-8000-{digit * 12}" for digit in "123")
 MIG_A, MIG_B = (f"MIG-{digit * 8}-0000-4000-8000-{digit * 12}" for digit in "ab")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from partage_plugins.vocabulary import Card, HealthCause
+from partage_plugins.api import Card, HealthCause
 from unit.gpu_discovery.making import MIG_A, ONE, TWO, MadeNode, gpu, instance, node_of
 
 

@@ -10,7 +10,7 @@ import pytest
 from partage_gpu.discovery import parts, settings
 from partage_gpu.discovery.causes import HARMLESS, Gravity, cause_of
 from partage_gpu.discovery.settings import Choice, PoolSetting, discovery_settings
-from partage_plugins.vocabulary import HealthCause
+from partage_plugins.api import HealthCause
 
 DOCS = Path(__file__).parents[3] / "docs"
 PAGE, CONFIGURATION = (DOCS / "advertiser.md").read_text(), (DOCS / "configuration.md").read_text()

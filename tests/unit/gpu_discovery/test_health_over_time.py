@@ -17,7 +17,7 @@ from partage_gpu.discovery.health import (
     told,
 )
 from partage_gpu.nvml.facts import CardFacts
-from partage_plugins.vocabulary.health import OK
+from partage_plugins.api.health import OK
 from unit.gpu_discovery.making import gpu
 
 QUIET_S = 60.0

@@ -11,8 +11,8 @@ from partage_gpu.discovery.known import KnownCards, recalled_cards, seen
 from partage_gpu.discovery.parts import Findings, part_of
 from partage_gpu.discovery.pool import Pools
 from partage_gpu.nvml.facts import CardFacts
-from partage_plugins.vocabulary import Card, GpuPart
-from partage_plugins.vocabulary.gpu import FIGURES, MIB
+from partage_plugins.api import Card, GpuPart
+from partage_plugins.api.gpu import FIGURES, MIB
 from unit.gpu_discovery.making import GIB, MIG_A, ONE, THREE, TWO, MadeNode, gpu, instance, node_of
 
 NOTHING = Findings(histories={}, pools=Pools())

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partage_gpu.nvml.facts import SilentCard
+from partage_plugins.api.places import INVENTORY_FILE
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary.places import INVENTORY_FILE
 from unit.gpu_discovery.making import (
     HANGS,
     MIG_A,

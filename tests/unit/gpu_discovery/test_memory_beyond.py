@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
-from partage_plugins.vocabulary.gpu import MIB
+from partage_plugins.api.gpu import MIB
 from unit.gpu_discovery.making import ONE, TWO, MadeNode
 
 GIB = 1 << 30

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
+from partage_plugins.api import GPU, CardHealth, HealthCause, Inventory
+from partage_plugins.api.places import INVENTORY_FILE, PAUSE_FOLDER
 from partage_plugins.codecs import encode_inventory
-from partage_plugins.vocabulary import GPU, CardHealth, HealthCause, Inventory
-from partage_plugins.vocabulary.places import INVENTORY_FILE, PAUSE_FOLDER
 from unit.gpu_discovery.making import HANGS, NO_LIBRARY, ONE, STARTS, TWO, MadeNode, gpu, node_of
 
 WHY = "degraded: paused: driver upgrade"

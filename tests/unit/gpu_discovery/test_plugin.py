@@ -10,8 +10,8 @@ import pytest
 
 from partage_gpu.discovery.settings import POOL
 from partage_gpu.node import GpuNode
-from partage_plugins.vocabulary import NodeName
-from partage_plugins.vocabulary.node import NodeContext, NodeRole
+from partage_plugins.api import NodeName
+from partage_plugins.api.node import NodeContext, NodeRole
 
 
 def started(root: Path, role: NodeRole) -> GpuNode:
@@ -41,7 +41,7 @@ def test_crishim_loads_nothing_that_finds_cards(tmp_path: Path) -> None:
 import sys
 from pathlib import PurePosixPath
 from partage_gpu.node import GpuNode
-from partage_plugins.vocabulary.node import NodeContext
+from partage_plugins.api.node import NodeContext
 plugin = GpuNode()
 plugin.partage_started(NodeContext(node="n1", role="crishim", root=PurePosixPath({str(tmp_path)!r}), wake=print))
 assert plugin.partage_discover(None) is None and plugin.partage_samples() == []

@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 
 from partage_gpu.discovery.native import HELD_FOR_S
 from partage_gpu.discovery.node_files import CHECKPOINT, SOCKETS
-from partage_plugins.vocabulary.node import DeviceUse
+from partage_plugins.api.node import DeviceUse
 from unit.gpu_discovery.making import MIG_A, MIG_B, ONE, THREE, TWO, MadeNode, gpu, instance, node_of, use
 
 SHARED, KUBELETS = {ONE: "shared", TWO: "shared"}, {ONE: "kubelet", TWO: "kubelet"}

@@ -21,7 +21,7 @@ from partage_gpu.discovery.settings import (
     PoolSetting,
     discovery_settings,
 )
-from partage_plugins.vocabulary.gpu import MIB
+from partage_plugins.api.gpu import MIB
 from unit.gpu_discovery.making import ONE
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partage_gpu.discovery.causes import HARMLESS, LONGEST_REASON, Gravity, cause_of
-from partage_plugins.vocabulary import HealthCause
+from partage_plugins.api import HealthCause
 
 NUMBERS = st.integers(0, 2**32)
 

@@ -11,9 +11,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from partage_gpu.node import GpuNode
+from partage_plugins.api import GPU, Adjustment, Card, CardId, GpuGrant, GpuPart, Granted, NodeName
+from partage_plugins.api.node import NodeContext
 from partage_plugins.testing.examples import container
-from partage_plugins.vocabulary import GPU, Adjustment, Card, CardId, GpuGrant, GpuPart, Granted, NodeName
-from partage_plugins.vocabulary.node import NodeContext
 
 SAMPLES = Path(__file__).parent / "samples"
 VERSION = "580.65.06"

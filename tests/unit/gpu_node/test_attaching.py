@@ -18,8 +18,8 @@ from partage_gpu.node.attachment import (
 )
 from partage_gpu.node.settings import GpuSettings, Way
 from partage_plugins import Refused
+from partage_plugins.api import Device, Granted, Kind, Mount, Runtime, Security
 from partage_plugins.testing.examples import container
-from partage_plugins.vocabulary import Device, Granted, Kind, Mount, Runtime, Security
 from unit.gpu_node.nodes import CARDS, FIRST, MIG, MIG_CARD, SAMPLES, SECOND, MadeNode, card, granted, part, visible
 
 VOID = {"NVIDIA_VISIBLE_DEVICES": "void"}

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from partage_plugins.api import GPU, Allocation, CardId, ContainerName, GpuGrant, NodeName, PodUid
+from partage_plugins.api.keys import ALLOCATION, SIGNATURE
 from partage_plugins.codecs import encode_allocation, key_id, sign
-from partage_plugins.vocabulary import GPU, Allocation, CardId, ContainerName, GpuGrant, NodeName, PodUid
-from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
 from partage_scheduler.objects import ApiPod
 from soak.scheduling.history import History, Outage, Placed, at_share, untouched
 from support.objects import pod_body

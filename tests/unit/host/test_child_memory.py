@@ -8,10 +8,10 @@ from collections.abc import Generator
 import msgspec
 import pytest
 
+from partage_plugins.api import Adjustment, Container, Granted, NodeName
 from partage_plugins.hooks import hookimpl
 from partage_plugins.host import blackbox, messages
 from partage_plugins.host.child import Child
-from partage_plugins.vocabulary import Adjustment, Container, Granted, NodeName
 from support.sides import THING, container, granted_raw
 
 

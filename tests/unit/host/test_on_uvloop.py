@@ -12,9 +12,9 @@ import pytest
 import uvloop
 
 from partage_plugins import Refused
+from partage_plugins.api import NodeName
 from partage_plugins.errors import PluginCrashed, PluginHung
 from partage_plugins.host import HostSettings, PluginHost
-from partage_plugins.vocabulary import NodeName
 from support.sides import container, granted_raw
 
 pytestmark = pytest.mark.slow  # it starts processes

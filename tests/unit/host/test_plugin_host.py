@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from partage_plugins import Refused
+from partage_plugins.api import ContainerKey, NodeName
 from partage_plugins.errors import PluginCrashed, PluginError, PluginFailed, PluginHung
+from partage_plugins.framework.node import Adjusted
 from partage_plugins.host import HostSettings, PluginHost
 from partage_plugins.host.messages import Started
-from partage_plugins.sides.node import Adjusted
-from partage_plugins.vocabulary import ContainerKey, NodeName
 from support.procfs import lives
 from support.sides import container, granted, granted_raw
 

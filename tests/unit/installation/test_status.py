@@ -11,7 +11,7 @@ from partage_base.condition import Condition, Fault, encode_condition
 from partage_cli.installation import turn
 from partage_cli.installation.journal import kept, read
 from partage_cli.installation.status import status
-from partage_plugins.vocabulary.places import CRISHIM_CONDITION, KUBELET_SPOKE
+from partage_plugins.api.places import CRISHIM_CONDITION, KUBELET_SPOKE
 from unit.installation.made import CONTAINERD, CRISHIM, kubeadm_node, put
 
 FLAG = "--container-runtime-endpoint="

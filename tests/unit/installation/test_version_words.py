@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from partage_cli.installation.errors import BadTree, PodsStay
 from partage_cli.main import cli
-from partage_plugins.vocabulary.places import KUBELET_SPOKE
+from partage_plugins.api.places import KUBELET_SPOKE
 from support.trees import make_tree
 
 

@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from partage_base.keyring import KeyFolders, add_pair
 from partage_base.keyring.pem import encode_private, encode_public
+from partage_plugins.api.names import KeyId
 from partage_plugins.codecs import key_id
-from partage_plugins.vocabulary.names import KeyId
 
 STRANGER: Final = 54321
 

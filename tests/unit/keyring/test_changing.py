@@ -17,9 +17,9 @@ from partage_base.keyring import (
     overview,
     retire,
 )
+from partage_plugins.api.names import KeyId
 from partage_plugins.codecs import key_id, sign, verify
 from partage_plugins.errors import SignatureRefused
-from partage_plugins.vocabulary.names import KeyId
 from unit.keyring.samples import files_below, new_pair, write_private, write_public
 
 

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from partage_base.keyring import KeyFolders, KeyKept, KeyRefused, add_pair, load_public_keys, load_signing_key
 from partage_base.keyring.files import create, locked, replace
-from partage_plugins.vocabulary.names import KeyId
+from partage_plugins.api.names import KeyId
 from unit.keyring.samples import files_below, new_pair
 from unit.keyring.steps import at_step, without_nameless_files
 

@@ -11,8 +11,8 @@ from partage_advertiser.settings import AdvertiserSettings
 from partage_base.version import VERSION
 from partage_gpu.discovery.node_files import CHECKPOINT, SOCKETS
 from partage_gpu.node.settings import DRIVER_ROOT
-from partage_plugins.vocabulary.keys import INVENTORY
-from partage_plugins.vocabulary.places import INVENTORY_FILE
+from partage_plugins.api.keys import INVENTORY
+from partage_plugins.api.places import INVENTORY_FILE
 from rig.identity.people import ADVERTISER, OUR_NAMESPACE
 from rig.identity.permissions import FOLDER, Manifest, delivered
 

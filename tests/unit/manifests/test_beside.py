@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from partage_plugins.api.keys import GPU_MEMORY, GPU_MILLI
 from partage_plugins.codecs import read_gang
-from partage_plugins.vocabulary.keys import GPU_MEMORY, GPU_MILLI
 from rig.identity.permissions import delivered
 
 

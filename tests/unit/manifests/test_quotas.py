@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from partage_dialects import hami, kai, kubegpu_annotation, kubeshare_v1, kubeshare_v2, volcano
-from partage_plugins.vocabulary.keys import GPU_MEMORY, GPU_MILLI, GPU_RESOURCES, GPUS
+from partage_plugins.api.keys import GPU_MEMORY, GPU_MILLI, GPU_RESOURCES, GPUS
 from rig.identity.permissions import FOLDER, delivered
 
 LABEL = {"partage.dev/quota": "strict"}

@@ -11,9 +11,9 @@ import pytest
 from partage_base.keyring import KeyFolders
 from partage_base.version import VERSION
 from partage_cli.rollout.lease import NAME as ROLLOUT
-from partage_plugins.vocabulary.claims import DRIVER
-from partage_plugins.vocabulary.gpu import RESERVATIONS
-from partage_plugins.vocabulary.keys import ALLOC_PREFIX, GPU_RESOURCES, PREFIX, RESIZED_PODS
+from partage_plugins.api.claims import DRIVER
+from partage_plugins.api.gpu import RESERVATIONS
+from partage_plugins.api.keys import ALLOC_PREFIX, GPU_RESOURCES, PREFIX, RESIZED_PODS
 from partage_scheduler.api.streams import (
     BUDGETS,
     CLAIMS,

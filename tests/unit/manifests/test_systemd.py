@@ -16,8 +16,8 @@ from partage_cli.installation.versions.trial import VERSION_BACK
 from partage_crishim.settings import CrishimSettings
 from partage_isolation.settings import BrokerSettings
 from partage_isolation.urgency import ENDS_AFTER_US, PRIORITY
+from partage_plugins.api import NodeName
 from partage_plugins.host import HostSettings
-from partage_plugins.vocabulary import NodeName
 
 UNITS = Path(__file__).parents[3] / "manifests/systemd"
 

@@ -22,12 +22,12 @@ from partage_oci.holds import DoesNotFit, Hold, Holds
 from partage_oci.messages import Create, Delete, Go, Wait
 from partage_oci.placement import Placement
 from partage_oci.records import EngineRecords
+from partage_plugins.api import Adjustment, Container, ContainerKey, Granted, Mount
+from partage_plugins.api.engines import engine_key
+from partage_plugins.api.keys import CONTAINER
+from partage_plugins.api.places import ENGINES_FOLDER
 from partage_plugins.errors import PartageError, PluginHung, Refused
-from partage_plugins.sides.node import Adjusted
-from partage_plugins.vocabulary import Adjustment, Container, ContainerKey, Granted, Mount
-from partage_plugins.vocabulary.engines import engine_key
-from partage_plugins.vocabulary.keys import CONTAINER
-from partage_plugins.vocabulary.places import ENGINES_FOLDER
+from partage_plugins.framework.node import Adjusted
 from unit.oci.test_holds import HOLD_S, IDS, NODE, inventory, registry
 
 ONE, OTHER = IDS[:2]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_plugins.vocabulary.places import ENGINES_FOLDER, OCI_SOCKET
+from partage_plugins.api.places import ENGINES_FOLDER, OCI_SOCKET
 from rig.client.wait import until
 
 pytestmark = pytest.mark.slow

@@ -13,9 +13,9 @@ from partage_oci.holds import Holds
 from partage_oci.placement import Placement
 from partage_oci.records import EngineRecord
 from partage_oci.words import asked_of
+from partage_plugins.api import GPU, Card, CardId, GpuPart, Inventory, NodeName, PodRequest
 from partage_plugins.errors import Refused
 from partage_plugins.registry.registry import Registry
-from partage_plugins.vocabulary import GPU, Card, CardId, GpuPart, Inventory, NodeName, PodRequest
 from partage_scheduler.core import plugins
 from support.extent import examples
 

@@ -12,8 +12,8 @@ from partage_oci.placement import Placement
 from partage_oci.queue import Queue
 from partage_oci.shortage import NoRoom
 from partage_oci.words import asked_of
+from partage_plugins.api import Allocation, PodRequest, PodUid
 from partage_plugins.errors import PluginHung, Refused
-from partage_plugins.vocabulary import Allocation, PodRequest, PodUid
 from unit.oci.test_holds import NODE, inventory, registry
 
 KEEP_S = 30.0

@@ -13,8 +13,8 @@ import pytest
 from partage_oci.config_file import device_nodes, read_document, write_document
 from partage_oci.rewrite import DeviceNode, read_config, require_confined, rewritten, shown
 from partage_oci.words import asked_of
+from partage_plugins.api import Adjustment, ContainerKey, Device, Mount
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary import Adjustment, ContainerKey, Device, Mount
 
 ID = "54593e04" * 8
 KEY = ContainerKey("0" * 32)

@@ -35,9 +35,9 @@ from partage_oci.messages import (
     refusal,
 )
 from partage_oci.server import Server
+from partage_plugins.api import CardId, GpuGrant
+from partage_plugins.api.places import OCI_SOCKET
 from partage_plugins.errors import PluginBroken, Refused
-from partage_plugins.vocabulary import CardId, GpuGrant
-from partage_plugins.vocabulary.places import OCI_SOCKET
 
 CONTRACTS = (Path(__file__).parents[3] / "docs/contracts.md").read_text()
 ID = "54593e04" * 8

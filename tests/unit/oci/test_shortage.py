@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from partage_gpu.allocator.reasons import MEMORY_BEYOND, NO_MODEL, REASONS
 from partage_oci.shortage import WORDS, CardRoom, shortage
-from partage_plugins.vocabulary.card_memory import Promised
+from partage_plugins.api.card_memory import Promised
 from support.gpu_fleet import GIB, ask, card
 
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partage_oci.words import CONTAINER, Asked, asked_of
+from partage_plugins.api import GpuRequest
 from partage_plugins.codecs.native import read_requests
 from partage_plugins.errors import PartageError, Refused
-from partage_plugins.vocabulary import GpuRequest
 
 ID = "54593e04" * 8
 GIB = 1 << 30

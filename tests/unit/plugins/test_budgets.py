@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import pytest
 from msgspec.structs import replace
 
+from partage_plugins.api import Budgeted, BudgetName, BudgetUse, ContainerName, Pod, PodRequest, grantee_of
+from partage_plugins.api.kinds import Role
 from partage_plugins.errors import PluginNonsense, Refused
-from partage_plugins.vocabulary import Budgeted, BudgetName, BudgetUse, ContainerName, Pod, PodRequest, grantee_of
-from partage_plugins.vocabulary.kinds import Role
 from support.sides import OTHER, THING, Ask, plugin, pod, scheduler_side
 
 A, B, C = map(ContainerName, "abc")

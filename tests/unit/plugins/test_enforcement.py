@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from partage_plugins import Refused
+from partage_plugins.api import GPU, Adjustment, Card, CardId, GpuGrant, GpuPart, Granted, Kind, Promise
 from partage_plugins.rules.enforcement import Broken, Enforcement, require_enforced, unenforced
-from partage_plugins.vocabulary import GPU, Adjustment, Card, CardId, GpuGrant, GpuPart, Granted, Kind, Promise
 
 GIB = 1 << 30
 CARD = Card(

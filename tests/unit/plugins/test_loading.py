@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from partage_plugins import hookimpl
+from partage_plugins.api import Kind, KindType, PluginName
 from partage_plugins.hooks import scheduler as scheduler_hooks
 from partage_plugins.registry import entry_points as finding
 from partage_plugins.registry.entry_points import Candidate
 from partage_plugins.registry.registry import Registry
-from partage_plugins.vocabulary import Kind, KindType, PluginName
 from support.sides import OTHER, OWNER, THING, candidates, load_node, load_scheduler, plugin
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
+from partage_plugins.api import Adjustment, Kind, Mount, PluginName
 from partage_plugins.errors import AdjustmentConflict
 from partage_plugins.rules.merge import Merged, merge
-from partage_plugins.vocabulary import Adjustment, Kind, Mount, PluginName
 
 NAMES = [PluginName(name) for name in "abcd"]
 FEW = st.sampled_from(["x", "y", "z"])

@@ -7,9 +7,9 @@ from pathlib import PurePosixPath
 import pytest
 
 from partage_plugins import DecodeError, Refused, hookimpl
+from partage_plugins.api import Adjustment, ContainerKey, Device, Kind, Mount
+from partage_plugins.api.node import Gauge, NodeContext
 from partage_plugins.errors import AdjustmentConflict, PluginFailed, PluginNonsense
-from partage_plugins.vocabulary import Adjustment, ContainerKey, Device, Kind, Mount
-from partage_plugins.vocabulary.node import Gauge, NodeContext
 from support.sides import NODE, OWNER, THING, Thing, Things, container, granted, node_side, plugin
 
 CONTEXT = NodeContext(node=NODE, role="crishim", root=PurePosixPath("/"), wake=lambda: None)

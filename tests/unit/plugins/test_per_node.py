@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from partage_plugins.api import PodRequest, Slot
 from partage_plugins.per_node import PerNode
-from partage_plugins.vocabulary import PodRequest, Slot
 from support.sides import request, scheduler_side, slots
 
 VERDICTS = st.dictionaries(st.integers(0, 500), st.sampled_from([None, "too small", "too old"]), min_size=1)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from partage_plugins import DecodeError, Refused, hookimpl
+from partage_plugins.api import PluginName, Reason, Resources, Slot
+from partage_plugins.api.words import DialectWords
 from partage_plugins.errors import DialectConflict, PluginBroken, PluginFailed, PluginNonsense
-from partage_plugins.sides.scheduler import SchedulerSide, SideSettings
-from partage_plugins.vocabulary import PluginName, Reason, Room, Slot
-from partage_plugins.vocabulary.words import DialectWords
+from partage_plugins.framework.scheduler import FrameworkSettings, SchedulerFramework
 from support.sides import (
     MAIN,
     NODE,
@@ -36,8 +36,8 @@ TWO = slots(3, 7)
 
 
 def test_partage_kind_gives_a_kind_its_owner() -> None:
-    side = scheduler_side(owner=OWNER, speaks=plugin(requests={"main": {"thing": Ask(2)}}))
-    assert side.requests(pod()).of(THING) == {"main": Ask(2)}
+    framework = scheduler_side(owner=OWNER, speaks=plugin(requests={"main": {"thing": Ask(2)}}))
+    assert framework.requests(pod()).of(THING) == {"main": Ask(2)}
 
 
 def test_partage_requests_come_together_in_the_pods_order() -> None:
@@ -52,18 +52,18 @@ def test_partage_requests_come_together_in_the_pods_order() -> None:
 
 
 def test_partage_requests_in_two_dialects_are_refused_naming_both() -> None:
-    side = scheduler_side(
+    framework = scheduler_side(
         owner=OWNER, a=plugin(requests={"main": {"thing": Ask()}}), b=plugin(requests={"side": {"thing": Ask()}})
     )
     with pytest.raises(DialectConflict, match="asks for thing in two dialects, a and b"):
-        side.requests(pod("main", "side"))
+        framework.requests(pod("main", "side"))
 
 
 def test_partage_resources_are_those_of_all_plugins() -> None:
-    side = scheduler_side(
+    framework = scheduler_side(
         a=plugin(resources=["fpga.example.com/boards"]), b=plugin(resources=("x.org/y", "fpga.example.com/boards"))
     )
-    assert side.resources() == {"fpga.example.com/boards", "x.org/y"}
+    assert framework.resources() == {"fpga.example.com/boards", "x.org/y"}
     assert not scheduler_side(a=plugin(requests=None)).resources()
 
 
@@ -78,8 +78,8 @@ def words_of(system: str, **more: Any) -> DialectWords:
 
 
 def test_partage_words_are_those_of_all_plugins() -> None:
-    side = scheduler_side(a=plugin(words=[words_of("x")]), b=plugin(words=(words_of("y"), words_of("z"))))
-    assert {each.system for each in side.words()} == {"x", "y", "z"}
+    framework = scheduler_side(a=plugin(words=[words_of("x")]), b=plugin(words=(words_of("y"), words_of("z"))))
+    assert {each.system for each in framework.words()} == {"x", "y", "z"}
     assert not scheduler_side(a=plugin(requests=None)).words()
 
 
@@ -145,14 +145,14 @@ def test_partage_shape_of_all_plugins_together() -> None:
         @hookimpl
         def partage_fits(self, request: object, slots: object) -> Any: ...
 
-    side = scheduler_side(a=Shaped, b=ShapedAndFitting)
-    assert side.shape(request(uid="u1")) == side.shape(request(uid="u2"))
+    framework = scheduler_side(a=Shaped, b=ShapedAndFitting)
+    assert framework.shape(request(uid="u1")) == framework.shape(request(uid="u2"))
 
 
 def test_without_partage_shape_an_answering_plugin_is_asked_for_every_pod() -> None:
-    side = scheduler_side(a=plugin(fits=verdict(True, True)))
-    assert side.shape(request(uid="u1")) != side.shape(request(uid="u2"))
-    assert side.shape(request(uid="u1")) == side.shape(request(uid="u1"))
+    framework = scheduler_side(a=plugin(fits=verdict(True, True)))
+    assert framework.shape(request(uid="u1")) != framework.shape(request(uid="u2"))
+    assert framework.shape(request(uid="u1")) == framework.shape(request(uid="u1"))
 
 
 def test_partage_fits_must_be_agreed_by_all_and_the_first_refusal_is_the_reason() -> None:
@@ -214,8 +214,8 @@ def test_a_reason_code_outside_its_table_is_the_plugins_fault() -> None:
 def test_partage_scores_are_summed_by_weight() -> None:
     one = plugin(scores=np.array([1, 2], np.float32))
     registry, _ = load_scheduler(a=one, b=one)
-    side = SchedulerSide(registry, Record(), settings=SideSettings(weights={PluginName("a"): 3.0}))
-    assert side.scores(request(), TWO).tolist() == [4, 8]
+    framework = SchedulerFramework(registry, Record(), settings=FrameworkSettings(weights={PluginName("a"): 3.0}))
+    assert framework.scores(request(), TWO).tolist() == [4, 8]
     assert scheduler_side().scores(request(), TWO).tolist() == [0, 0]
 
 
@@ -238,14 +238,14 @@ def test_nonsense_scores_are_the_plugins_fault(nonsense: object) -> None:
 
 
 def test_partage_allocate_is_asked_of_each_kinds_owner() -> None:
-    side = scheduler_side(
+    framework = scheduler_side(
         a=plugin(kind=THING, allocate={"main": [Thing("t1"), Thing("t2")]}),
         b=plugin(kind=OTHER, allocate={"main": [Thing("o1")]}),
     )
-    assert side.allocate(request(THING, OTHER), Slot(0)) == {
+    assert framework.allocate(request(THING, OTHER), Slot(0)) == {
         MAIN: {"thing": (Thing("t1"), Thing("t2")), "other": (Thing("o1"),)}
     }
-    assert side.allocate(request(OTHER), Slot(0)) == {MAIN: {"other": (Thing("o1"),)}}
+    assert framework.allocate(request(OTHER), Slot(0)) == {MAIN: {"other": (Thing("o1"),)}}
 
 
 def test_an_owner_that_does_not_allocate_refuses_the_pod() -> None:
@@ -301,7 +301,7 @@ class Counting:
         self._note("removed", slot)
 
     @hookimpl
-    def partage_node_room(self, slot: Slot, total: Room, free: Room) -> None:
+    def partage_node_room(self, slot: Slot, total: Resources, free: Resources) -> None:
         self._note("room", slot, total.cpu_milli, free.cpu_milli)
 
     @hookimpl
@@ -319,55 +319,55 @@ def counting(failures: int = 0) -> type[Counting]:
 
 def test_partage_node_added_and_partage_node_removed_reach_every_plugin() -> None:
     a, b = counting(), plugin(node_removed=None)
-    side = scheduler_side(a=a, b=b)
-    side.node_added(Slot(4), NODE, inventory())
-    side.node_removed(Slot(4))
+    framework = scheduler_side(a=a, b=b)
+    framework.node_added(Slot(4), NODE, inventory())
+    framework.node_removed(Slot(4))
     assert a.seen == [("added", 4, NODE), ("removed", 4)]
 
 
 def test_partage_node_room_reaches_every_plugin_and_is_told_again_before_allocations() -> None:
     mine, record = counting(failures=1), Record()
-    side = scheduler_side(record, mine=mine)
+    framework = scheduler_side(record, mine=mine)
     record.known = {Slot(4): (NODE, inventory())}
-    record.room = {Slot(4): (Room(cpu_milli=8000), Room(cpu_milli=500))}
-    side.node_room(Slot(4), *record.room[Slot(4)])
+    record.room = {Slot(4): (Resources(cpu_milli=8000), Resources(cpu_milli=500))}
+    framework.node_room(Slot(4), *record.room[Slot(4)])
     assert mine.seen == [("room", 4, 8000, 500)]
     record.taken = [(Slot(4), allocation())]
-    side.take(Slot(4), allocation())
+    framework.take(Slot(4), allocation())
     assert mine.seen == [("added", 4, NODE), ("room", 4, 8000, 500), ("take", 4, "u1")]
 
 
 def test_partage_take_and_partage_give_back_reach_owners_of_a_kind_in_it_alone() -> None:
     mine = counting()
-    side = scheduler_side(mine=mine)
-    side.take(Slot(1), allocation(THING))
-    side.take(Slot(1), allocation(OTHER))
-    side.give_back(Slot(1), allocation(THING, OTHER))
+    framework = scheduler_side(mine=mine)
+    framework.take(Slot(1), allocation(THING))
+    framework.take(Slot(1), allocation(OTHER))
+    framework.give_back(Slot(1), allocation(THING, OTHER))
     assert mine.seen == [("take", 1, "u1"), ("give back", 1, "u1")]
 
 
 @pytest.mark.parametrize("hook", ["partage_take", "partage_give_back"])
 def test_a_plugin_that_fails_to_count_is_made_anew_and_told_everything_again(hook: str) -> None:
     mine, record = counting(failures=1), Record()
-    side = scheduler_side(record, mine=mine)
+    framework = scheduler_side(record, mine=mine)
     record.known = {Slot(0): (NODE, inventory()), Slot(1): (NODE, inventory())}
     record.taken = [(Slot(0), allocation(uid="old")), (Slot(1), allocation(OTHER, uid="not mine"))]
     if hook == "partage_take":
         record.taken.append((Slot(1), allocation(uid="new")))
-        side.take(Slot(1), allocation(uid="new"))
+        framework.take(Slot(1), allocation(uid="new"))
     else:
-        side.give_back(Slot(1), allocation(uid="new"))
+        framework.give_back(Slot(1), allocation(uid="new"))
     expected = [("added", 0, NODE), ("added", 1, NODE), ("take", 0, "old")]
     assert mine.made == 2
     assert mine.seen == expected + ([("take", 1, "new")] if hook == "partage_take" else [])
-    side.give_back(Slot(0), allocation(uid="old"))
+    framework.give_back(Slot(0), allocation(uid="old"))
     assert mine.seen[-1] == ("give back", 0, "old"), "the façade speaks to the new instance"
 
 
 def test_whoever_keeps_the_log_is_told_why_a_plugin_was_made_anew() -> None:
     registry, _ = load_scheduler(mine=counting(failures=1))
     told: list[Exception] = []
-    SchedulerSide(registry, Record(), on_renewed=told.append).take(Slot(0), allocation())
+    SchedulerFramework(registry, Record(), on_renewed=told.append).take(Slot(0), allocation())
     assert [str(why) for why in told] == ["plugin mine: partage_take: raised RuntimeError: lost count"]
 
 
@@ -389,8 +389,10 @@ def test_a_plugin_that_fails_again_in_the_replay_is_broken() -> None:
 
 
 def test_partage_mirror_is_what_the_pods_dialect_says() -> None:
-    side = scheduler_side(owner=OWNER, Other=plugin(mirror=None), Spoken=plugin(mirror={"volcano.sh/vgpu-node": "n1"}))
-    assert side.mirror(pod(), allocation(), inventory()) == {"volcano.sh/vgpu-node": "n1"}
+    framework = scheduler_side(
+        owner=OWNER, Other=plugin(mirror=None), Spoken=plugin(mirror={"volcano.sh/vgpu-node": "n1"})
+    )
+    assert framework.mirror(pod(), allocation(), inventory()) == {"volcano.sh/vgpu-node": "n1"}
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from partage_plugins.api.topology import Bundle, Levels
 from partage_plugins.rules.topology import gathered
-from partage_plugins.vocabulary.topology import Bundle, Levels
 
 BOARD: Levels = {"numa": (0, 0, 0, 0, 1, 1, 1, 1), "pcie": (0, 0, 1, 1, 2, 2, 3, 3)}
 ALL = range(8)

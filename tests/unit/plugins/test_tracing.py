@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from partage_plugins.errors import PluginFailed
-from partage_plugins.sides.scheduler import SchedulerSide, SideSettings
+from partage_plugins.framework.scheduler import FrameworkSettings, SchedulerFramework
 from support.sides import Record, load_scheduler, plugin, request
 
 
@@ -14,14 +14,14 @@ class Unprintable:
         raise RuntimeError("no")
 
 
-def side(*, traced: bool, **classes: type) -> SchedulerSide:
+def framework(*, traced: bool, **classes: type) -> SchedulerFramework:
     registry, report = load_scheduler(**classes)
     assert not report.faults
-    return SchedulerSide(registry, Record(), settings=SideSettings(traced=traced))
+    return SchedulerFramework(registry, Record(), settings=FrameworkSettings(traced=traced))
 
 
 def test_each_call_is_one_line_with_plugin_hook_arguments_and_result(capsys: pytest.CaptureFixture[str]) -> None:
-    assert side(traced=True, a=plugin(shape="round")).shape(request()) == ("round",)
+    assert framework(traced=True, a=plugin(shape="round")).shape(request()) == ("round",)
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("partage plugins: a: partage_shape(")
     assert "-> 'round' (" in line
@@ -29,16 +29,16 @@ def test_each_call_is_one_line_with_plugin_hook_arguments_and_result(capsys: pyt
 
 def test_an_exception_is_traced_and_raised_all_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(PluginFailed, match="plugin b: partage_shape: raised ValueError: none"):
-        side(traced=True, b=plugin(shape=ValueError("none"))).shape(request())
+        framework(traced=True, b=plugin(shape=ValueError("none"))).shape(request())
     assert "partage plugins: b: partage_shape" in (err := capsys.readouterr().err)
     assert "raised ValueError: none" in err
 
 
 def test_a_result_that_cannot_be_printed_is_no_fault(capsys: pytest.CaptureFixture[str]) -> None:
-    assert isinstance(side(traced=True, a=plugin(shape=Unprintable())).shape(request()), tuple)
+    assert isinstance(framework(traced=True, a=plugin(shape=Unprintable())).shape(request()), tuple)
     assert "<unprintable: RuntimeError: no>" in capsys.readouterr().err
 
 
 def test_without_the_switch_nothing_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    side(traced=False, a=plugin(shape="round")).shape(request())
+    framework(traced=False, a=plugin(shape="round")).shape(request())
     assert capsys.readouterr().err == ""

@@ -10,9 +10,9 @@ import time
 
 import pytest
 
+from partage_plugins.api import PluginName
 from partage_plugins.registry.calls import Activity, Call
 from partage_plugins.registry.watchdog import Watchdog
-from partage_plugins.vocabulary import PluginName
 from rig.patience import patience_s
 
 pytestmark = pytest.mark.slow  # each test starts processes

@@ -9,7 +9,7 @@ import numpy as np
 
 from partage_plugins import Refused, hookimpl
 from partage_plugins.answers import Fits, Scores, Slots
-from partage_plugins.vocabulary import (
+from partage_plugins.api import (
     Allocation,
     ContainerName,
     ContainerRequest,
@@ -20,7 +20,7 @@ from partage_plugins.vocabulary import (
     PodRef,
     PodRequest,
     PodUid,
-    Room,
+    Resources,
     Slot,
 )
 from partage_scheduler.core import decider_over
@@ -29,7 +29,7 @@ from support.sides import MAIN, THING, Ask, Thing, Things, load_scheduler
 
 TOO_FEW = "too few things"
 GIB = 1 << 30
-ROOM = Room(cpu_milli=8000, memory_bytes=8 * GIB)
+ROOM = Resources(cpu_milli=8000, memory_bytes=8 * GIB)
 
 
 def count_of(request: PodRequest) -> int:
@@ -64,7 +64,7 @@ class Shapeless:
         self.cpu_milli.pop(slot, None)
 
     @hookimpl
-    def partage_node_room(self, slot: Slot, free: Room) -> None:
+    def partage_node_room(self, slot: Slot, free: Resources) -> None:
         self.cpu_milli[slot] = free.cpu_milli
 
     @hookimpl
@@ -119,7 +119,7 @@ def wanting(count: int, *, cpu_milli: int = 0, memory_bytes: int = 0, pod: str =
     return PodRequest(
         pod=PodRef(namespace=Namespace("default"), name=PodName(pod), uid=PodUid(pod)),
         containers=(asking,) if count else (),
-        needs=Room(cpu_milli=cpu_milli, memory_bytes=memory_bytes),
+        needs=Resources(cpu_milli=cpu_milli, memory_bytes=memory_bytes),
     )
 
 
@@ -130,7 +130,7 @@ class World:
         registry, report = load_scheduler(piles=plugin)
         assert not report.faults
         self.renewals: list[str] = []
-        self.decider, self.side = decider_over(registry, on_renewed=lambda why: self.renewals.append(str(why)))
+        self.decider, self.framework = decider_over(registry, on_renewed=lambda why: self.renewals.append(str(why)))
         self.registry = registry
         for name, size in piles.items():
             self.add(name, size)
@@ -139,7 +139,7 @@ class World:
     def plugin(self) -> Any:
         return self.registry.implementations("partage_fits")[0].plugin
 
-    def add(self, name: str, size: int, room: Room = ROOM) -> None:
+    def add(self, name: str, size: int, room: Resources = ROOM) -> None:
         self.decider.add_node(NodeName(name), pile(size), room)
 
     def place(self, request: PodRequest) -> str | None:

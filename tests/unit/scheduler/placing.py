@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from partage_plugins.vocabulary import PodUid, Slot
+from partage_plugins.api import PodUid, Slot
 from partage_scheduler.objects import ApiNode, ApiPod
 from partage_scheduler.predicates import Predicates
 from partage_scheduler.predicates.predicates import OURS

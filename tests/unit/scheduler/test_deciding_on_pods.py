@@ -10,8 +10,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from partage_cli.simulation.policies import decider_with
+from partage_plugins.api import GPU, Gang, Namespace, PodUid
 from partage_plugins.errors import PluginBroken, PluginFailed
-from partage_plugins.vocabulary import GPU, Gang, Namespace, PodUid
 from partage_scheduler.cluster import Cause, Cluster
 from partage_scheduler.cycle import Bind, Cycle, Stay
 from partage_scheduler.decision import Barred
@@ -37,10 +37,12 @@ class Stage:
     """A scheduler without its I/O."""
 
     def __init__(self, filters: Predicates | None = None, **nodes: int) -> None:
-        self.decider, self.side = decider_with("binpack")
+        self.decider, self.framework = decider_with("binpack")
         self.rules = Predicates()
-        self.cluster = Cluster(self.decider, self.rules, trusted=partial(trusted, kind=GPU), asks=asks_of(self.side))
-        self.cycle = Cycle(self.decider, self.side.requests, self.cluster, filters or self.rules)
+        self.cluster = Cluster(
+            self.decider, self.rules, trusted=partial(trusted, kind=GPU), asks=asks_of(self.framework)
+        )
+        self.cycle = Cycle(self.decider, self.framework.requests, self.cluster, filters or self.rules)
         for name, count in nodes.items():
             self.cluster.node(carded(name, *["ok"] * count, labels={"name": name}))
             self.cluster.heartbeat(name, NOW, NOW)

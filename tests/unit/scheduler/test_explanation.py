@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from partage_plugins.api import CardId, NodeName, keys
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import CardId, NodeName, keys
 from partage_scheduler.explanation import Displaced, Explained, PodReport, explain, stand
 from partage_scheduler.objects import ApiPod
 from support.objects import given, pod

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from partage_plugins.vocabulary import Gang, Namespace, NodeName
+from partage_plugins.api import Gang, Namespace, NodeName
 from partage_scheduler.cluster import Cause
 from partage_scheduler.cycle import Bind, spans_nodes
 from partage_scheduler.objects import ApiPod

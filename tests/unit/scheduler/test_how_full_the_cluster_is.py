@@ -7,7 +7,7 @@ from typing import Any, get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_plugins.vocabulary import (
+from partage_plugins.api import (
     GPU,
     Allocation,
     CardId,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from partage_plugins.api import GPU, Allocation, Reads, keys
 from partage_plugins.codecs import CRIT, decode_allocation, encode_allocation
-from partage_plugins.vocabulary import GPU, Allocation, Reads, keys
 from partage_scheduler.cycle import Bind
 from partage_scheduler.explanation import explain, stand
 from partage_scheduler.objects import ApiPod

@@ -16,8 +16,8 @@ import partage_plugins
 import partage_scheduler
 from partage_plugins import Refused, hookimpl
 from partage_plugins.answers import Fits, Slots
-from partage_plugins.vocabulary import ContainerName, PodRequest, Reason, Slot
-from partage_plugins.vocabulary.reasons import SAID
+from partage_plugins.api import ContainerName, PodRequest, Reason, Slot
+from partage_plugins.api.reasons import SAID
 from partage_scheduler.cluster import Cause
 from partage_scheduler.cycle import causes_of, nowhere
 from partage_scheduler.decision.standings import MOST_SAID, Standings
@@ -37,11 +37,15 @@ SAME_BEGINNINGS = (
 )
 
 
+MOVED = ("plugins.vocabulary", "plugins.sides")
+"""Which raise an ImportError that names the new module."""
+
+
 def stated() -> Iterator[tuple[str, Reason]]:
     """Every reason that a module of ours states, by the name that it has there."""
     for package in (partage_plugins, partage_gpu, partage_scheduler):
         for module in walk_packages(package.__path__, f"{package.__name__}."):
-            if not module.name.endswith("__main__"):
+            if not module.name.endswith(("__main__", *MOVED)):
                 for name, value in vars(import_module(module.name)).items():
                     reasons = value if isinstance(value, tuple) else (value,)
                     yield from ((name, each) for each in reasons if isinstance(each, Reason))

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partage_gpu.allocator.settings import settings_from
-from partage_plugins.vocabulary import Namespace, Tags
-from partage_plugins.vocabulary.gpu import GpuGrant
-from partage_plugins.vocabulary.names import TAG_PATTERN, CardId
+from partage_plugins.api import Namespace, Tags
+from partage_plugins.api.gpu import GpuGrant
+from partage_plugins.api.names import TAG_PATTERN, CardId
 from partage_scheduler.explanation import explain
 from partage_scheduler.objects import ApiPod
 from support.objects import pod

@@ -10,8 +10,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from partage_base.daemon.exposition import page
+from partage_plugins.api import GPU, Allocation, ContainerName, GpuGrant, NodeName, PodUid, Pool, Reads, Ready
 from partage_plugins.codecs import CRIT
-from partage_plugins.vocabulary import GPU, Allocation, ContainerName, GpuGrant, NodeName, PodUid, Pool, Reads, Ready
 from partage_scheduler import occupancy as occupancy_module
 from partage_scheduler.core import Core, new_core, plugins
 from partage_scheduler.occupancy import MOST_PODS, OccupancyMetrics

@@ -14,7 +14,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from partage_plugins.vocabulary.keys import INVENTORY
+from partage_plugins.api.keys import INVENTORY
 from partage_ui.asks import EACH_S, Asks
 from partage_ui.board import Board
 from partage_ui.cluster import nothing_known

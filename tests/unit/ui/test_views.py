@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from partage_cli.nodes.reports import NodeReport, Report
 from partage_cli.tables import printable
 from partage_isolation.wire.messages import Told
-from partage_plugins.vocabulary import GPU, Allocation, Card
-from partage_plugins.vocabulary.inventory import Ready
-from partage_plugins.vocabulary.names import ContainerName, NodeName, PodUid
+from partage_plugins.api import GPU, Allocation, Card
+from partage_plugins.api.inventory import Ready
+from partage_plugins.api.names import ContainerName, NodeName, PodUid
 from partage_ui.facts import Facts, Scope, node_told
 from partage_ui.history import History
 from partage_ui.html import Html, tag

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from partage_cli.tables import amount, short_id
-from partage_plugins.vocabulary.gpu import HANDED_OUT_BY
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
+from partage_plugins.api.gpu import HANDED_OUT_BY
+from partage_plugins.api.limits import WHOLE_MILLI
 from partage_ui.facts import CardView, Facts, Scope
 from partage_ui.html import Html, joined, tag
 from partage_ui.views.parts import Query, Shown, badge, counted, milli, nothing, paged, stacked, table, two

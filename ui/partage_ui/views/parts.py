@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from msgspec import Struct
 
 from partage_cli.tables import age, amount
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
+from partage_plugins.api.limits import WHOLE_MILLI
 from partage_ui.facts import Workload
 from partage_ui.html import Html, joined, tag
 

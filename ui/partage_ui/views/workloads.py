@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from partage_cli.tables import amount, short_id
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
+from partage_plugins.api.limits import WHOLE_MILLI
 from partage_ui.facts import Facts, Scope, Workload
 from partage_ui.html import Html, joined, tag
 from partage_ui.views.parts import (

@@ -26,7 +26,7 @@ from partage_base.kube import (
     pods_path,
 )
 from partage_cli.installation.errors import PodsStay
-from partage_plugins.vocabulary.keys import ALLOCATION, INVENTORY
+from partage_plugins.api.keys import ALLOCATION, INVENTORY
 
 EVERY_S: Final = 1.0
 _AGAIN_S: Final = 5.0

@@ -17,10 +17,10 @@ from partage_cli.installation.errors import UnfitVersion
 from partage_isolation.store.rows_file import LAYOUT
 from partage_isolation.store.specs import Spec
 from partage_isolation.wire.packets import VERSION as PACKETS
+from partage_plugins.api import Inventory
+from partage_plugins.api.allocation import ContainerAllocation
 from partage_plugins.codecs.allocation import VERSIONS
 from partage_plugins.codecs.critical import CRIT
-from partage_plugins.vocabulary import Inventory
-from partage_plugins.vocabulary.allocation import ContainerAllocation
 
 
 class Contract(Struct, frozen=True):

@@ -16,8 +16,8 @@ from partage_cli.installation.errors import StepFailed
 from partage_cli.installation.host import Host
 from partage_cli.installation.programs import SHOWN, run
 from partage_isolation.wire.client import BrokerClient, ControlError
+from partage_plugins.api.places import BROKER_ALIVE, CRISHIM_CONDITION, KUBELET_SPOKE
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary.places import BROKER_ALIVE, CRISHIM_CONDITION, KUBELET_SPOKE
 
 _CHECK_WITHIN_S: Final = 120.0
 _FRESH_S: Final = 20.0

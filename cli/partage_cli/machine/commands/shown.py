@@ -10,7 +10,7 @@ from msgspec import Struct
 from partage_cli.tables import amount, printable, short_id, table
 from partage_isolation.wire.messages import ContainerTold
 from partage_oci.messages import Held
-from partage_plugins.vocabulary.engines import engine_key
+from partage_plugins.api.engines import engine_key
 
 _SHORT: Final = 12
 _NONE: Final = "-"

@@ -10,11 +10,11 @@ from typing import Final
 from partage_cli.machine.setup import services
 from partage_isolation.wire.client import BrokerClient
 from partage_oci.client import AgentClient
+from partage_plugins.api import GPU
+from partage_plugins.api.inventory import Inventory
+from partage_plugins.api.places import INVENTORY_FILE
 from partage_plugins.codecs import decode_inventory
 from partage_plugins.errors import PartageError
-from partage_plugins.vocabulary import GPU
-from partage_plugins.vocabulary.inventory import Inventory
-from partage_plugins.vocabulary.places import INVENTORY_FILE
 
 _DEADLINE_S: Final = 2.0
 

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from partage_plugins.answers import Ints
-from partage_plugins.vocabulary.card_memory import STAYS_BYTES, CardMemory, Promised
+from partage_plugins.api.card_memory import STAYS_BYTES, CardMemory, Promised
 
 MOST_BYTES: Final = 1 << 60
 """Upper limit for a grant on oversubscribed cards: movable memory must fit into main memory."""

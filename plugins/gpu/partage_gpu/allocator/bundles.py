@@ -14,9 +14,9 @@ from partage_gpu.allocator.cluster import Cluster
 from partage_gpu.allocator.levels import closest_level
 from partage_gpu.allocator.plan import Plan
 from partage_plugins.answers import Flags, Reals, Slots
+from partage_plugins.api.gpu import CLOSEST, GpuRequest
+from partage_plugins.api.topology import Bundle
 from partage_plugins.rules.topology import gathered
-from partage_plugins.vocabulary.gpu import CLOSEST, GpuRequest
-from partage_plugins.vocabulary.topology import Bundle
 
 
 class Gathered(NamedTuple):

@@ -18,7 +18,7 @@ from partage_gpu.allocator.one_by_one import IMPOSSIBLE
 from partage_gpu.allocator.policies import PolicyJudge, alone_in, isolation, worths, worths_of_sets
 from partage_gpu.allocator.trial import Offer
 from partage_plugins.answers import Flags, Reals
-from partage_plugins.vocabulary.names import Slot
+from partage_plugins.api.names import Slot
 
 _BY_ORDER: Final = frozenset(("fgd", "kubeshare"))
 """Policies that take the first of equal cards, as published."""

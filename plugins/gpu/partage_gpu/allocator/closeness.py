@@ -11,7 +11,7 @@ from itertools import combinations
 from math import comb
 from typing import Final
 
-from partage_plugins.vocabulary.gpu import GpuPart
+from partage_plugins.api.gpu import GpuPart
 
 Closeness = tuple[tuple[float, ...], ...]
 """From 0 to 1, between each two cards of a node."""

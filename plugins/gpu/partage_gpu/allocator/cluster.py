@@ -17,13 +17,13 @@ from partage_gpu.allocator.beyond import MemoryLeft, Pledges
 from partage_gpu.allocator.closeness import Closeness, closeness
 from partage_gpu.allocator.levels import Board
 from partage_plugins.answers import Ints, Slots
+from partage_plugins.api.gpu import Card, GpuPart, GpuRequest, Tags
+from partage_plugins.api.limits import WHOLE_MILLI
+from partage_plugins.api.names import CardId, Slot
+from partage_plugins.api.pods import Resources
+from partage_plugins.api.usage import Usage
 from partage_plugins.cache import Cache
 from partage_plugins.rules.levels import CardLevels, card_levels
-from partage_plugins.vocabulary.gpu import Card, GpuPart, GpuRequest, Tags
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
-from partage_plugins.vocabulary.names import CardId, Slot
-from partage_plugins.vocabulary.pods import Room
-from partage_plugins.vocabulary.usage import Usage
 
 Sort = Literal["affinity", "anti-affinity", "exclusion"]
 Place = tuple[Slot, int]
@@ -255,7 +255,7 @@ class Cluster:
         within, beside = self.more_within.take(slots, 0), self.more_beside.take(slots, 0)
         return MemoryLeft(left + within, left + beside, self.turn.take(slots, 0))
 
-    def room(self, slot: Slot, total: Room, free: Room) -> None:
+    def room(self, slot: Slot, total: Resources, free: Resources) -> None:
         if self.cpu_total[slot] != total.cpu_milli:
             self.cpu_total[slot] = total.cpu_milli
             self.changes += 1

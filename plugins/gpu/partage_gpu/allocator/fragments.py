@@ -25,7 +25,7 @@ from partage_gpu.allocator.cluster import Make
 from partage_gpu.allocator.shapes import Shape, Typical
 from partage_gpu.allocator.trial import Offer
 from partage_plugins.answers import Flags, Ints, Reals, Slots
-from partage_plugins.vocabulary.gpu import is_named
+from partage_plugins.api.gpu import is_named
 
 _ROWS: Final = 512
 """Nodes per batch: more would not fit into the CPU cache."""

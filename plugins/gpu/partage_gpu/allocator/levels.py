@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from partage_plugins.api.gpu import LEVELS
 from partage_plugins.rules.levels import CardLevels
-from partage_plugins.vocabulary.gpu import LEVELS
 
 
 class Board(NamedTuple):

@@ -18,9 +18,9 @@ from partage_gpu.allocator.needs import bytes_of
 from partage_gpu.allocator.plan import Ask, Plan, excluding_part, planned, require_trusted
 from partage_gpu.allocator.policies import BY_CPU
 from partage_plugins.answers import Flags, Ints, Reals, Slots
+from partage_plugins.api.names import Namespace, Slot
+from partage_plugins.api.pods import PodRequest
 from partage_plugins.cache import Cache
-from partage_plugins.vocabulary.names import Namespace, Slot
-from partage_plugins.vocabulary.pods import PodRequest
 
 _MOST_BYTES: Final = 16 << 20
 _PLAN_BYTES: Final = 2048

@@ -8,8 +8,8 @@ import numpy as np
 
 from partage_gpu.allocator.cluster import Cluster, Make, Sort
 from partage_plugins.answers import Flags, Ints, Slots
-from partage_plugins.vocabulary.gpu import GpuRequest, Tags
-from partage_plugins.vocabulary.names import CardId
+from partage_plugins.api.gpu import GpuRequest, Tags
+from partage_plugins.api.names import CardId
 
 UNWANTED: Final = 1 << 62
 """Memory that a card of an unwanted make would need: more than any card has."""

@@ -16,8 +16,8 @@ from partage_gpu.allocator.fragments import SCARCITY, Fragments
 from partage_gpu.allocator.needs import needs_of
 from partage_gpu.allocator.plan import Ask, Plan
 from partage_plugins.answers import Slots
-from partage_plugins.vocabulary.gpu import NO_TAGS, GpuRequest
-from partage_plugins.vocabulary.names import Slot
+from partage_plugins.api.gpu import NO_TAGS, GpuRequest
+from partage_plugins.api.names import Slot
 
 Steps = tuple[tuple[int, int, int], ...]
 """Cards by index, each with its level before and after the ask."""

@@ -19,7 +19,7 @@ from partage_gpu.allocator.policies import PolicyJudge, worths_of_sets
 from partage_gpu.allocator.search import Search
 from partage_gpu.allocator.trial import Offer, Trial
 from partage_plugins.answers import Flags, Reals, Slots
-from partage_plugins.vocabulary.names import Slot
+from partage_plugins.api.names import Slot
 
 NO_CARDS: Final[tuple[Flags, ...]] = ()
 

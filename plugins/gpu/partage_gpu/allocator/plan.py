@@ -15,13 +15,13 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from partage_gpu.allocator.mix import Mix, read_mix
+from partage_plugins.api.gpu import GPU, GpuRequest
+from partage_plugins.api.keys import MOVABLE, REPEAT_CARDS
+from partage_plugins.api.kinds import Role
+from partage_plugins.api.limits import WHOLE_MILLI
+from partage_plugins.api.names import ContainerName, Namespace, grantee_in_words
+from partage_plugins.api.pods import PodRequest
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary.gpu import GPU, GpuRequest
-from partage_plugins.vocabulary.keys import MOVABLE, REPEAT_CARDS
-from partage_plugins.vocabulary.kinds import Role
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
-from partage_plugins.vocabulary.names import ContainerName, Namespace, grantee_in_words
-from partage_plugins.vocabulary.pods import PodRequest
 
 _MOST_ASKS: Final = 512
 _ORDER: Final = {"sidecar": 0, "app": 1, "init": 2}

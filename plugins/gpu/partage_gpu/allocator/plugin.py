@@ -29,14 +29,14 @@ from partage_gpu.allocator.settings import AllocatorSettings, settings_from
 from partage_gpu.allocator.shapes import GUESSED
 from partage_gpu.allocator.typical import ShapeCounts, shape_of
 from partage_plugins.answers import Codes, Fits, Flags, Scores, Slots
+from partage_plugins.api.allocation import Allocation
+from partage_plugins.api.gpu import GPU, Card, GpuGrant
+from partage_plugins.api.inventory import Inventory
+from partage_plugins.api.names import ContainerName, Slot
+from partage_plugins.api.pods import PodRequest, Resources
+from partage_plugins.api.usage import usages
 from partage_plugins.errors import Refused
 from partage_plugins.hooks import hookimpl
-from partage_plugins.vocabulary.allocation import Allocation
-from partage_plugins.vocabulary.gpu import GPU, Card, GpuGrant
-from partage_plugins.vocabulary.inventory import Inventory
-from partage_plugins.vocabulary.names import ContainerName, Slot
-from partage_plugins.vocabulary.pods import PodRequest, Room
-from partage_plugins.vocabulary.usage import usages
 
 
 class GpuAllocator:
@@ -82,7 +82,7 @@ class GpuAllocator:
         self.cluster.remove(slot)
 
     @hookimpl
-    def partage_node_room(self, slot: Slot, total: Room, free: Room) -> None:
+    def partage_node_room(self, slot: Slot, total: Resources, free: Resources) -> None:
         """Updates how scarce CPU is beside a node's cards."""
         self.cluster.room(slot, total, free)
 

@@ -21,7 +21,7 @@ from partage_gpu.allocator.one_by_one import FIT_MILLI, PRESSURE, SCALE_MILLI, O
 from partage_gpu.allocator.shapes import Typical, pressures
 from partage_gpu.allocator.trial import Offer
 from partage_plugins.answers import Flags, Ints, Reals
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
+from partage_plugins.api.limits import WHOLE_MILLI
 
 
 def isolation(offer: Offer) -> Reals:

@@ -17,10 +17,10 @@ from partage_gpu.allocator.cluster import CLOSED, Cluster, Node
 from partage_gpu.allocator.needs import UNWANTED, for_claims, needs_of, wanted_cards
 from partage_gpu.allocator.plan import Plan
 from partage_plugins.answers import Codes, Ints, Slots
-from partage_plugins.vocabulary.card_memory import in_words
-from partage_plugins.vocabulary.gpu import NUMA, NVLINK, PCIE, GpuRequest
-from partage_plugins.vocabulary.names import Slot
-from partage_plugins.vocabulary.reasons import Reason
+from partage_plugins.api.card_memory import in_words
+from partage_plugins.api.gpu import NUMA, NVLINK, PCIE, GpuRequest
+from partage_plugins.api.names import Slot
+from partage_plugins.api.reasons import Reason
 
 REASONS: Final = (
     Reason("gpu/no-cards", "node(s) had no cards", lasts=True),

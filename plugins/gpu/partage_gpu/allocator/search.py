@@ -18,11 +18,11 @@ from partage_gpu.allocator.cluster import Cluster
 from partage_gpu.allocator.plan import Ask, Plan
 from partage_gpu.allocator.trial import Trial, is_kept_off
 from partage_plugins.answers import Flags
+from partage_plugins.api.card_memory import Amount, CardMemory, Promised, of_pod, together
+from partage_plugins.api.gpu import LEVELS
+from partage_plugins.api.names import Slot
+from partage_plugins.api.usage import peak
 from partage_plugins.rules.topology import gathered
-from partage_plugins.vocabulary.card_memory import Amount, CardMemory, Promised, of_pod, together
-from partage_plugins.vocabulary.gpu import LEVELS
-from partage_plugins.vocabulary.names import Slot
-from partage_plugins.vocabulary.usage import peak
 
 _MOST_STEPS: Final = 1_000
 _MOST_IN_ALL: Final = 10_000

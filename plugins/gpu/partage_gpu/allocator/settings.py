@@ -10,8 +10,8 @@ from typing import Final, TypeVar
 from partage_gpu.allocator.mix import DEFAULT, Mix, read_mix
 from partage_gpu.allocator.plan import NAMESPACES, read_namespaces
 from partage_gpu.allocator.shapes import Typical
+from partage_plugins.api.names import Namespace
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary.names import Namespace
 
 POLICY: Final = "PARTAGE_GPU_POLICY"
 TAGS: Final = "PARTAGE_GPU_TAGS"

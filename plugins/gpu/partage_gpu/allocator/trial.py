@@ -16,8 +16,8 @@ from partage_gpu.allocator.cluster import Cluster
 from partage_gpu.allocator.needs import left_by_tags, needs_of, wanted_cards
 from partage_gpu.allocator.plan import Ask
 from partage_plugins.answers import Flags, Ints, Slots
-from partage_plugins.vocabulary.gpu import NO_TAGS
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
+from partage_plugins.api.gpu import NO_TAGS
+from partage_plugins.api.limits import WHOLE_MILLI
 
 _EXACT_BITS: Final = 53
 _ROLES: Final = ("sidecar", "app", "init")

@@ -14,9 +14,9 @@ from typing import Final
 from partage_gpu.allocator.cluster import Cluster
 from partage_gpu.allocator.plan import Plan
 from partage_gpu.allocator.shapes import Shape, Typical, popular_shapes
-from partage_plugins.vocabulary.gpu import GpuRequest
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
-from partage_plugins.vocabulary.names import PodUid
+from partage_plugins.api.gpu import GpuRequest
+from partage_plugins.api.limits import WHOLE_MILLI
+from partage_plugins.api.names import PodUid
 
 _FIRST: Final = 128
 _PERIOD: Final = 4096

@@ -15,8 +15,8 @@ from enum import IntEnum
 from typing import Final
 
 from partage_gpu.nvml.facts import CardFacts, Trouble
+from partage_plugins.api.health import CardHealth, HealthCause
 from partage_plugins.text import printable
-from partage_plugins.vocabulary.health import CardHealth, HealthCause
 
 LONGEST_REASON: Final = 256
 """As the inventory allows."""

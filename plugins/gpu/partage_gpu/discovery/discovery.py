@@ -28,10 +28,10 @@ from partage_gpu.discovery.settings import DiscoverySettings
 from partage_gpu.nvml.driver import Driver
 from partage_gpu.nvml.facts import CardFacts, Look, Sample, Trouble, Xid
 from partage_gpu.nvml.pause import Pauses
+from partage_plugins.api.gpu import GpuPart
+from partage_plugins.api.names import CardId
+from partage_plugins.api.node import DeviceUse, Gauge, NodeContext
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary.gpu import GpuPart
-from partage_plugins.vocabulary.names import CardId
-from partage_plugins.vocabulary.node import DeviceUse, Gauge, NodeContext
 
 _NEW: Final = History()
 _log = structlog.get_logger()

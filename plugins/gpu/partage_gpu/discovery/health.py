@@ -15,7 +15,7 @@ from typing import Final
 
 from partage_gpu.discovery.causes import CAME_BACK, MEMORY_ERROR, Away, Cause, Gravity, cause_of, plain, signs_of
 from partage_gpu.nvml.facts import CardFacts
-from partage_plugins.vocabulary.health import OK, CardHealth, HealthCause
+from partage_plugins.api.health import OK, CardHealth, HealthCause
 
 LONGEST_QUIET_S: Final = 3600.0
 FORGOTTEN_AFTER_S: Final = 86400.0

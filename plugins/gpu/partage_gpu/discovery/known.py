@@ -17,9 +17,9 @@ from msgspec.structs import replace
 
 from partage_gpu.discovery.causes import plain
 from partage_gpu.nvml.facts import CardFacts, NodeFacts
-from partage_plugins.vocabulary.gpu import FIGURES, Card, GpuPart
-from partage_plugins.vocabulary.health import HealthCause
-from partage_plugins.vocabulary.names import CardId
+from partage_plugins.api.gpu import FIGURES, Card, GpuPart
+from partage_plugins.api.health import HealthCause
+from partage_plugins.api.names import CardId
 
 _LONGEST_NAME: Final = 128
 _MOST: Final = 65535

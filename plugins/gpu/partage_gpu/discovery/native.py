@@ -19,10 +19,10 @@ from typing import Final
 import msgspec
 
 from partage_gpu.discovery.known import KnownCards, gpu_of
-from partage_plugins.vocabulary.claims import DRIVER
-from partage_plugins.vocabulary.gpu import RESERVATIONS
-from partage_plugins.vocabulary.names import CardId
-from partage_plugins.vocabulary.node import DeviceUse
+from partage_plugins.api.claims import DRIVER
+from partage_plugins.api.gpu import RESERVATIONS
+from partage_plugins.api.names import CardId
+from partage_plugins.api.node import DeviceUse
 
 NVIDIA: Final = "nvidia.com"
 _BY_INDEX: Final = re.compile(r"(?:mig)?([0-9]{1,4})(?:$|:)", re.ASCII)

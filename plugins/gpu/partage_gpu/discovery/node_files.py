@@ -9,11 +9,11 @@ from typing import Final
 import structlog
 
 from partage_gpu.discovery.native import Registered, Traces, registered_in
+from partage_plugins.api.gpu import GPU, GpuPart
+from partage_plugins.api.limits import MAX_ANNOTATION_BYTES
+from partage_plugins.api.places import INVENTORY_FILE
 from partage_plugins.codecs import decode_inventory
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary.gpu import GPU, GpuPart
-from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES
-from partage_plugins.vocabulary.places import INVENTORY_FILE
 
 CHECKPOINT: Final = "var/lib/kubelet/device-plugins/kubelet_internal_checkpoint"
 SOCKETS: Final = "var/lib/kubelet/plugins_registry"

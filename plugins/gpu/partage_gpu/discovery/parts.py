@@ -15,11 +15,11 @@ from partage_gpu.discovery.known import KnownCards, Links, gpu_of
 from partage_gpu.discovery.native import Hands
 from partage_gpu.discovery.pool import Pools
 from partage_gpu.nvml.facts import Sample
-from partage_plugins.vocabulary.gpu import Card, GpuPart, Pool
-from partage_plugins.vocabulary.health import CardHealth, HealthCause
-from partage_plugins.vocabulary.limits import MAX_CARDS
-from partage_plugins.vocabulary.names import CardId
-from partage_plugins.vocabulary.node import Gauge
+from partage_plugins.api.gpu import Card, GpuPart, Pool
+from partage_plugins.api.health import CardHealth, HealthCause
+from partage_plugins.api.limits import MAX_CARDS
+from partage_plugins.api.names import CardId
+from partage_plugins.api.node import Gauge
 
 
 @dataclass(frozen=True, kw_only=True)

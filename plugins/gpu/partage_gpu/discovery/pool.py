@@ -12,8 +12,8 @@ from fnmatch import fnmatchcase
 
 from partage_gpu.discovery.known import KnownCards, gpu_of
 from partage_gpu.discovery.settings import DRA, MEMORY_BEYOND, POOL, Choice, DiscoverySettings, PoolSetting
-from partage_plugins.vocabulary.gpu import Pool
-from partage_plugins.vocabulary.names import CardId
+from partage_plugins.api.gpu import Pool
+from partage_plugins.api.names import CardId
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from partage_gpu.discovery.health import LONGEST_QUIET_S, Rules
+from partage_plugins.api.gpu import MIB
 from partage_plugins.codecs.quantity import parse_whole_quantity
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary.gpu import MIB
 
 POOL: Final = "PARTAGE_GPU_POOL"
 DRA: Final = "PARTAGE_GPU_DRA"

@@ -14,11 +14,9 @@ from typing import Final
 
 from partage_gpu.node.raw import RawParts
 from partage_gpu.node.settings import GpuSettings, Way
-from partage_plugins.errors import Refused
-from partage_plugins.rules.paths import clean_path
-from partage_plugins.vocabulary.containers import Adjustment, Container, Granted
-from partage_plugins.vocabulary.gpu import GPU, Card
-from partage_plugins.vocabulary.nvidia import (
+from partage_plugins.api.containers import Adjustment, Container, Granted
+from partage_plugins.api.gpu import GPU, Card
+from partage_plugins.api.nvidia import (
     ANNOTATIONS,
     HANDLERS,
     MIG_VARIABLES,
@@ -27,6 +25,8 @@ from partage_plugins.vocabulary.nvidia import (
     is_nvidias,
     mounted_name,
 )
+from partage_plugins.errors import Refused
+from partage_plugins.rules.paths import clean_path
 
 OUR_KIND: Final = "partage.dev/gpu"
 NVIDIA_KIND: Final = "nvidia.com/gpu"

@@ -17,8 +17,8 @@ from partage_gpu.driver_root import installed_root
 from partage_gpu.node.minors import CardNodes, is_device
 from partage_gpu.node.raw import CONTROL, CONTROLS, LIBRARIES, PERSISTENCE, PROGRAMS, InstalledDriver
 from partage_gpu.node.stability import Facts, are_settled, facts_of
+from partage_plugins.api.gpu import Card, GpuPart
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary.gpu import Card, GpuPart
 
 _VERSION: Final = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6}){1,3}", re.ASCII)
 _TRIPLET: Final = f"{os.uname().machine}-linux-gnu"

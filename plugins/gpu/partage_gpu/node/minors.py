@@ -16,7 +16,7 @@ import stat
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from partage_plugins.vocabulary.gpu import Card
+from partage_plugins.api.gpu import Card
 
 _ADDRESS: Final = re.compile(r"(?P<domain>[0-9a-f]{4,8}):(?P<rest>[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])", re.ASCII)
 _MINOR: Final = re.compile(r"[0-9]{1,5}", re.ASCII)

@@ -19,8 +19,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from partage_gpu.node.stability import Facts, are_settled, facts_of
+from partage_plugins.api.places import CDI_FOLDER
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary.places import CDI_FOLDER
 
 yaml: Any = importlib.import_module("yaml")  # it has no types
 STATIC_FOLDER: Final = "etc/cdi"

@@ -16,9 +16,9 @@ from msgspec import Meta, Struct
 
 from partage_gpu.node.attachment import CARD_ID, NVIDIA_KIND, OUR_KIND
 from partage_gpu.node.raw import EVERYTHING, InstalledDriver, card_device, shared_parts
+from partage_plugins.api.containers import Device, Mount
+from partage_plugins.api.gpu import Card
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary.containers import Device, Mount
-from partage_plugins.vocabulary.gpu import Card
 
 _VERSION: Final = re.compile(r"(0\.[3-9]|1\.[0-9]{1,3})\.[0-9]{1,3}", re.ASCII)
 _OUR_VERSION: Final = "0.5.0"  # the first with host paths of device nodes; containerd 1.7 reads it

@@ -22,10 +22,10 @@ from partage_gpu.node.driver import installed_driver
 from partage_gpu.node.raw import capabilities_of, raw_parts
 from partage_gpu.node.settings import GpuSettings, settings_from
 from partage_gpu.node.spec_file import OwnKind
+from partage_plugins.api.containers import Adjustment, Container, Granted
+from partage_plugins.api.gpu import GPU, Card, GpuPart
+from partage_plugins.api.node import DeviceUse, Gauge, NodeContext
 from partage_plugins.hooks import hookimpl
-from partage_plugins.vocabulary.containers import Adjustment, Container, Granted
-from partage_plugins.vocabulary.gpu import GPU, Card, GpuPart
-from partage_plugins.vocabulary.node import DeviceUse, Gauge, NodeContext
 
 if TYPE_CHECKING:
     from partage_gpu.discovery.discovery import Discovery

@@ -13,9 +13,9 @@ from typing import Final
 from msgspec import Struct
 
 from partage_gpu.node.settings import ATTACH, DEFAULT_CAPABILITIES, DRIVER_ROOT
+from partage_plugins.api.containers import Device, Mount
+from partage_plugins.api.gpu import Card
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary.containers import Device, Mount
-from partage_plugins.vocabulary.gpu import Card
 
 CONTROL: Final = "nvidiactl"
 UNIFIED_MEMORY: Final = "nvidia-uvm"

@@ -21,9 +21,9 @@ from partage_gpu.node.own_spec import Published, built, republished
 from partage_gpu.node.raw import InstalledDriver
 from partage_gpu.node.settings import ATTACH
 from partage_gpu.node.stability import Facts, are_settled, facts_of
+from partage_plugins.api.gpu import Card, GpuPart
+from partage_plugins.api.places import CDI_FOLDER
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary.gpu import Card, GpuPart
-from partage_plugins.vocabulary.places import CDI_FOLDER
 
 _MODE: Final = 0o644
 _Built = tuple[Published, Mapping[str, Refused]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from partage_plugins.vocabulary.places import PAUSE_FOLDER
+from partage_plugins.api.places import PAUSE_FOLDER
 
 _LONGEST_BYTES: Final = 1024
 

@@ -13,9 +13,9 @@ from contextlib import suppress
 
 import pytest
 
+from partage_plugins.api import GPU
+from partage_plugins.api.keys import ALLOCATION
 from partage_plugins.codecs import decode_allocation
-from partage_plugins.vocabulary import GPU
-from partage_plugins.vocabulary.keys import ALLOCATION
 from partage_scheduler.objects.selectors import REQUIRED
 from real.scheduler.conftest import Scheduler
 from rig.client.cluster import Cluster

@@ -8,7 +8,7 @@ from partage_base.kube import ApiServer
 from partage_cli.audit import of_pods, sources
 from partage_cli.doctor.findings import Severity
 from partage_cli.nodes import command as nodes_command
-from partage_plugins.vocabulary import GPU
+from partage_plugins.api import GPU
 from support.fake_api import FakeApi
 from support.objects import pod_body
 from support.scheduler_stage import NODES, OURS, add_node, add_pod

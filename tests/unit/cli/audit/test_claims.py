@@ -17,9 +17,9 @@ from partage_cli.doctor.findings import Severity
 from partage_cli.doctor.local_node import Unseen
 from partage_dra.spec_file import SpecFiles
 from partage_isolation.wire.messages import CardHeld, ContainerTold, Told
-from partage_plugins.vocabulary import GPU, Adjustment, ContainerName, Namespace, PodName, PodRef, PodUid
-from partage_plugins.vocabulary.claims import ClaimDevice, ClaimRecord, ClaimRef, ClaimUid, claim_device, claim_key
-from partage_plugins.vocabulary.gpu import GpuGrant
+from partage_plugins.api import GPU, Adjustment, ContainerName, Namespace, PodName, PodRef, PodUid
+from partage_plugins.api.claims import ClaimDevice, ClaimRecord, ClaimRef, ClaimUid, claim_device, claim_key
+from partage_plugins.api.gpu import GpuGrant
 from support.broker import CARD, GIB
 
 UID = ClaimUid("5f0c")

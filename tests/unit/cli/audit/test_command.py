@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from partage_plugins.vocabulary.keys import GPU_MILLI
+from partage_plugins.api.keys import GPU_MILLI
 from support.fake_api import FakeApi
 from support.kube import until
 from support.objects import pod_body

@@ -16,8 +16,7 @@ from partage_cli.doctor.findings import Finding, Severity
 from partage_cli.doctor.local_node import Unseen
 from partage_cli.simulation.policies import decider_with
 from partage_isolation.wire.messages import CardHeld, ContainerTold, Told
-from partage_plugins.codecs import container_key, encode_allocation, encode_container, key_id, sign
-from partage_plugins.vocabulary import (
+from partage_plugins.api import (
     GPU,
     Allocation,
     BudgetName,
@@ -34,7 +33,8 @@ from partage_plugins.vocabulary import (
     PodUid,
     grantee_of,
 )
-from partage_plugins.vocabulary.keys import ALLOCATION, BUDGET, CONTAINER, PREFIX, SIGNATURE
+from partage_plugins.api.keys import ALLOCATION, BUDGET, CONTAINER, PREFIX, SIGNATURE
+from partage_plugins.codecs import container_key, encode_allocation, encode_container, key_id, sign
 from partage_scheduler.cluster import Asks, Unknown
 from partage_scheduler.objects import ApiNode, ApiPod
 from support.objects import node, pod

@@ -11,9 +11,9 @@ from partage_cli.audit import of_words
 from partage_cli.audit.observation import SeenCluster, seen_pods
 from partage_cli.audit.requests import Readings
 from partage_cli.doctor.findings import Severity
-from partage_plugins.sides.scheduler import SchedulerSide
-from partage_plugins.vocabulary import GPU
-from partage_plugins.vocabulary.keys import ALLOCATION
+from partage_plugins.api import GPU
+from partage_plugins.api.keys import ALLOCATION
+from partage_plugins.framework.scheduler import SchedulerFramework
 from partage_scheduler.decision import Ledger
 from partage_scheduler.objects import ApiPod
 from support.dialect_rows import all_plugins
@@ -36,7 +36,7 @@ def seen(*pods: ApiPod) -> SeenCluster:
 
 def read(cluster: SeenCluster) -> Readings:
     readings = Readings([OURS])
-    readings.add(cluster, OURS, SchedulerSide(all_plugins(), Ledger()))
+    readings.add(cluster, OURS, SchedulerFramework(all_plugins(), Ledger()))
     return readings
 
 

@@ -18,9 +18,9 @@ from partage_base.keyring import KeyFolders, add_pair
 from partage_cli.doctor.findings import Finding
 from partage_cli.doctor.local_node import LocalNode
 from partage_crishim.settings import CrishimSettings
+from partage_plugins.api import GPU, Card, GpuPart, Inventory
+from partage_plugins.api.inventory import Ready
 from partage_plugins.codecs import encode_inventory
-from partage_plugins.vocabulary import GPU, Card, GpuPart, Inventory
-from partage_plugins.vocabulary.inventory import Ready
 from unit.gpu_node.nodes import CARDS, FIRST, SECOND, information
 
 CRISHIM: Final = "unix:///run/partage/crishim.sock"

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from partage_cli.doctor.claims import claims
 from partage_cli.doctor.findings import Severity
+from partage_plugins.api import GPU, Inventory
+from partage_plugins.api.places import CLAIMS_FOLDER, DRA_REGISTRATION, DRA_SOCKET, INVENTORY_FILE
 from partage_plugins.codecs import encode_inventory
-from partage_plugins.vocabulary import GPU, Inventory
-from partage_plugins.vocabulary.places import CLAIMS_FOLDER, DRA_REGISTRATION, DRA_SOCKET, INVENTORY_FILE
 from unit.cli.doctor.made import Made, only
 from unit.gpu_node.nodes import CARDS, part
 

@@ -13,10 +13,10 @@ from partage_cli.clusters import Identity
 from partage_cli.doctor.cluster import ClusterFacts, annotation, clock, cluster, judged
 from partage_cli.doctor.findings import Finding, Severity
 from partage_cli.doctor.local_node import LocalNode, Unseen
+from partage_plugins.api import Inventory
+from partage_plugins.api.inventory import Ready
+from partage_plugins.api.keys import INVENTORY, KEYS
 from partage_plugins.codecs import encode_inventory
-from partage_plugins.vocabulary import Inventory
-from partage_plugins.vocabulary.inventory import Ready
-from partage_plugins.vocabulary.keys import INVENTORY, KEYS
 
 TRUSTED = ("a" * 16, "b" * 16)
 HERE = LocalNode(Path("/nowhere"), "n1")

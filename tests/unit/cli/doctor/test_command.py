@@ -16,7 +16,7 @@ from partage_cli.doctor.findings import About
 from partage_cli.doctor.output import as_text, report, summary
 from partage_cli.machine.setup.decision import Decision, write_decision
 from partage_cli.tables import as_json
-from partage_plugins.vocabulary.places import CRISHIM_CONDITION
+from partage_plugins.api.places import CRISHIM_CONDITION
 from support.broker import serving, told
 from unit.cli.doctor.made import Made
 from unit.cli.program import partage

@@ -16,7 +16,7 @@ from partage_cli.doctor import daemons
 from partage_cli.doctor.findings import Finding, Severity
 from partage_cli.doctor.local_node import Unseen
 from partage_cli.doctor.runtimes import Runtime, runtime_at
-from partage_plugins.vocabulary.places import ADVERTISER_LOCK, CRISHIM_CONDITION
+from partage_plugins.api.places import ADVERTISER_LOCK, CRISHIM_CONDITION
 from unit.cli.doctor.made import Made, only
 
 SPOKE = "run/partage/crishim/kubelet-spoke"

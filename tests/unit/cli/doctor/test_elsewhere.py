@@ -13,9 +13,9 @@ import pytest
 
 from partage_base.kube import micro_time
 from partage_cli.doctor.elsewhere import is_no_node
+from partage_plugins.api.inventory import Ready
+from partage_plugins.api.keys import INVENTORY
 from partage_plugins.testing.examples import inventory
-from partage_plugins.vocabulary.inventory import Ready
-from partage_plugins.vocabulary.keys import INVENTORY
 from support.fake_api import FakeApi
 from support.kube import until
 from support.scheduler_stage import LEASES, NODES, scheduler, settings_below

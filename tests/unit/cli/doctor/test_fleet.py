@@ -16,10 +16,10 @@ from partage_base.keyring import encode_public
 from partage_base.kube import micro_time
 from partage_cli.doctor.warnings import DaemonEvent, warnings
 from partage_isolation.wire.messages import answer_line
+from partage_plugins.api.inventory import Ready
+from partage_plugins.api.keys import INVENTORY, KEYS, VERSIONS
 from partage_plugins.codecs import key_id
 from partage_plugins.testing.examples import inventory as text_of
-from partage_plugins.vocabulary.inventory import Ready
-from partage_plugins.vocabulary.keys import INVENTORY, KEYS, VERSIONS
 from support.broker import told
 from support.fake_api import FakeApi, Refuse, Say
 from support.objects import read

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from partage_cli.doctor.findings import Finding, Severity
 from partage_cli.doctor.inventory import CHECKPOINT, REGISTRY, inventory, native
 from partage_cli.pauses import pause
-from partage_plugins.vocabulary.gpu import Pool
-from partage_plugins.vocabulary.health import CardHealth, HealthCause
+from partage_plugins.api.gpu import Pool
+from partage_plugins.api.health import CardHealth, HealthCause
 from unit.cli.doctor.made import CARDS, FIRST, Made, only
 
 

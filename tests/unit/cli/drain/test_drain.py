@@ -15,8 +15,8 @@ from partage_base.kube import ApiServer
 from partage_cli.drain.eviction import NodePod
 from partage_cli.drain.question import Drained, drained
 from partage_cli.drain.shown import as_text, notes
+from partage_plugins.api.keys import ALLOCATION, GPU_MILLI
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary.keys import ALLOCATION, GPU_MILLI
 from support.fake_api import FakeApi
 from support.kube import access_to, until
 from support.objects import pod_body

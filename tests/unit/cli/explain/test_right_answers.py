@@ -14,7 +14,7 @@ from partage_base.keyring import KeyFolders
 from partage_base.kube import ApiServer
 from partage_cli.explain.question import Answer, Question, answer
 from partage_cli.explain.shown import as_text
-from partage_plugins.vocabulary.keys import GPU_MILLI
+from partage_plugins.api.keys import GPU_MILLI
 from support.fake_api import FakeApi
 from support.kube import access_to, until
 from support.objects import pod_body

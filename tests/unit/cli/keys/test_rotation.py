@@ -16,9 +16,9 @@ from partage_cli.keys.rotation import SETTLES_S, Rotated, known_everywhere, next
 from partage_cli.keys.store import KeyStore
 from partage_cli.keys.trust import SignedPod, Standing, needing, standing
 from partage_cli.nodes.reports import Heartbeat, NodeReport, Report
-from partage_plugins.vocabulary.inventory import Ready
-from partage_plugins.vocabulary.keys import SIGNATURE
-from partage_plugins.vocabulary.names import KeyId
+from partage_plugins.api.inventory import Ready
+from partage_plugins.api.keys import SIGNATURE
+from partage_plugins.api.names import KeyId
 from support.fake_api import Drop, FakeApi
 
 SYSTEM = "partage-system"

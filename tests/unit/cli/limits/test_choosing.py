@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 from partage_cli.limits.choice import chosen, require_one_container
 from partage_isolation.wire.messages import Told
+from partage_plugins.api import CardId
+from partage_plugins.api.names import BudgetName
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary import CardId
-from partage_plugins.vocabulary.names import BudgetName
 from support.broker import CARD, container, held, pod, told
 
 OTHER = CardId("GPU-5a1eaaaa-0000-4000-8000-000000000000")

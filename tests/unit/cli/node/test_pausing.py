@@ -16,8 +16,8 @@ from partage_cli.main import cli
 from partage_cli.node.holders import Holder, holders
 from partage_cli.node.rest import RestState, look, wait_until
 from partage_cli.pauses import BY_HAND, pause, resume, said_pauses
-from partage_plugins.vocabulary import CardHealth, HealthCause
-from partage_plugins.vocabulary.places import PAUSE_FOLDER
+from partage_plugins.api import CardHealth, HealthCause
+from partage_plugins.api.places import PAUSE_FOLDER
 from unit.cli.doctor.made import CARDS, Made
 
 OURS, OTHER = Holder(7, "python", is_ours=True), Holder(9, "nvidia-persiste", is_ours=False)

@@ -12,7 +12,7 @@ import pytest
 from partage_cli.installation.errors import AdvertiserStays
 from partage_cli.node.removal import end_advertiser
 from partage_cli.node.rest import RestState, look
-from partage_plugins.vocabulary.places import ADVERTISER_LOCK
+from partage_plugins.api.places import ADVERTISER_LOCK
 from unit.installation.made import a_host
 
 UNIT = "partage-advertiser.service"

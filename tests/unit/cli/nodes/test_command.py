@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from partage_base.kube import micro_time
-from partage_plugins.vocabulary.keys import INVENTORY
+from partage_plugins.api.keys import INVENTORY
 from support.fake_api import FakeApi, Refuse
 from unit.cli.doctor.made import FIRST, Made, inventory
 from unit.cli.program import PARTAGE, environment, partage

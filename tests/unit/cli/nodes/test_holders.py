@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from partage_cli.nodes.holders import HeldCard, HeldCards, HoldingPod, as_table
 from partage_cli.tables import as_json, as_yaml
-from partage_plugins.vocabulary import CardId, NodeName
-from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
+from partage_plugins.api import CardId, NodeName
+from partage_plugins.api.keys import ALLOCATION, SIGNATURE
 from support.fake_api import FakeApi
 from support.kube import until
 from support.scheduler_stage import add_node, add_pod, scheduler, settings_below, unbound

@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from partage_base.kube import ApiServer, Lease, LeaseSpec, Meta, Node, micro_time
 from partage_cli.nodes.command import cluster
 from partage_cli.nodes.reports import heartbeat, of_cluster
+from partage_plugins.api import GPU, Card, CardId, GpuPart, Inventory
+from partage_plugins.api.gpu import Pool
+from partage_plugins.api.inventory import Ready
+from partage_plugins.api.keys import INVENTORY
 from partage_plugins.codecs import encode_inventory
-from partage_plugins.vocabulary import GPU, Card, CardId, GpuPart, Inventory
-from partage_plugins.vocabulary.gpu import Pool
-from partage_plugins.vocabulary.inventory import Ready
-from partage_plugins.vocabulary.keys import INVENTORY
 from support.fake_api import FakeApi
 from unit.cli.doctor.made import CARDS, FIRST, SECOND, inventory
 

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from partage_cli.nodes.reports import Heartbeat, NodeReport, Report
 from partage_cli.nodes.shown import as_table
 from partage_cli.tables import as_json, as_yaml
-from partage_plugins.vocabulary import CardId
-from partage_plugins.vocabulary.inventory import Ready
+from partage_plugins.api import CardId
+from partage_plugins.api.inventory import Ready
 from unit.gpu_node.nodes import CARDS, MIG_CARD
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -19,9 +19,9 @@ from partage_cli.rollout.order import Stoppage
 from partage_cli.rollout.progress import as_line, as_table, progress
 from partage_cli.rollout.told import INSTALLED, Member, State, Wish, telling
 from partage_cli.tables import as_json
+from partage_plugins.api.inventory import Ready
+from partage_plugins.api.keys import INVENTORY
 from partage_plugins.testing.examples import inventory
-from partage_plugins.vocabulary.inventory import Ready
-from partage_plugins.vocabulary.keys import INVENTORY
 from support.fake_api import FakeApi, Refuse
 from support.rollout_stage import V1, V2, a_made_up_node
 from unit.cli.nodes.test_command import kubeconfig

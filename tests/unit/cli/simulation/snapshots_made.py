@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from partage_plugins.api import GPU, Allocation, CardId, ContainerName, GpuGrant, NodeName, PodUid
+from partage_plugins.api.keys import ALLOCATION, INVENTORY
 from partage_plugins.codecs import encode_allocation
 from partage_plugins.testing.examples import inventory
-from partage_plugins.vocabulary import GPU, Allocation, CardId, ContainerName, GpuGrant, NodeName, PodUid
-from partage_plugins.vocabulary.keys import ALLOCATION, INVENTORY
 
 
 def card(card_id: str, **fields: Any) -> dict[str, Any]:

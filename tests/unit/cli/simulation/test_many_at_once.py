@@ -12,8 +12,8 @@ from partage_cli.simulation.results import Mean
 from partage_cli.simulation.runs import ReplayEnded
 from partage_cli.simulation.synthetic import synthetic
 from partage_cli.simulation.workloads import request_of
+from partage_plugins.api import Resources
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary import Room
 
 SMALL = synthetic(4, seed=1)
 JOBS = [Job(policy, seed) for policy in ("binpack", "spread") for seed in (1, 2)]
@@ -47,7 +47,7 @@ def test_a_summary_is_the_mean_over_seeds() -> None:
     ("workload", "why"),
     [
         (replace(SMALL, nodes=()), "no node has a card"),
-        (replace(SMALL, requests=(request_of(Room(cpu_milli=1), None),)), "no pod asks for a share of a card"),
+        (replace(SMALL, requests=(request_of(Resources(cpu_milli=1), None),)), "no pod asks for a share of a card"),
     ],
 )
 def test_a_workload_of_which_nothing_can_be_told_is_refused(workload: Workload, why: str) -> None:

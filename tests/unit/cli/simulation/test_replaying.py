@@ -15,7 +15,7 @@ from partage_cli.simulation.runs import Replayer
 from partage_cli.simulation.synthetic import ALL_SHARED, CHOOSY, CPU_HEAVY, MIXED, Mix, synthetic
 from partage_cli.simulation.workloads import demand_milli, node_of, pod_ref, request_of
 from partage_gpu.allocator.shapes import Shape, TypicalShape
-from partage_plugins.vocabulary import (
+from partage_plugins.api import (
     GPU,
     Allocation,
     CardId,
@@ -26,16 +26,16 @@ from partage_plugins.vocabulary import (
     NodeName,
     PodRequest,
     PodUid,
+    Resources,
     Role,
-    Room,
 )
 
-ROOM = Room(cpu_milli=10_000, memory_bytes=1 << 40)
+ROOM = Resources(cpu_milli=10_000, memory_bytes=1 << 40)
 SMALL = synthetic(6, seed=3)
 
 
 def node(number: int, cards: int, model: str = "T4", cpu_milli: int = 10_000) -> FleetNode:
-    total = Room(cpu_milli=cpu_milli, memory_bytes=1 << 40)
+    total = Resources(cpu_milli=cpu_milli, memory_bytes=1 << 40)
     return node_of(number, f"n{number}", total, [model] * cards)
 
 
@@ -51,7 +51,7 @@ def granted(place: int, *shares: int) -> Allocation:
 
 
 def asking(share: int = 500, count: int = 1, cpu_milli: int = 0) -> PodRequest:
-    return request_of(Room(cpu_milli=cpu_milli), GpuRequest(count=count, share_milli=share))
+    return request_of(Resources(cpu_milli=cpu_milli), GpuRequest(count=count, share_milli=share))
 
 
 def test_the_same_seed_makes_the_same_run_and_another_another() -> None:

@@ -13,8 +13,8 @@ from partage_cli.simulation.policies import decider_with
 from partage_cli.simulation.snapshots import Snapshot, snapshot_of
 from partage_cli.simulation.workloads import demand_milli
 from partage_plugins import DecodeError
+from partage_plugins.api import Resources
 from partage_plugins.errors import PartageError, Refused
-from partage_plugins.vocabulary import Room
 from unit.cli.simulation.snapshots_made import card, holding, node, pod, printed
 
 _, SIDE = decider_with("binpack")
@@ -38,7 +38,7 @@ def test_what_is_allocated_now_is_told_beside_it() -> None:
 
 def test_other_pods_of_a_node_stay_and_their_room_is_gone() -> None:
     (found,) = read(N1, pod("asks", 500), pod("daemon", cpu="1500m", node="n1"), pod("far", cpu="4")).workload.nodes
-    assert found.total == Room(cpu_milli=6500, memory_bytes=64 << 30)
+    assert found.total == Resources(cpu_milli=6500, memory_bytes=64 << 30)
 
 
 def test_pods_that_ended_hold_nothing() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from partage_cli.simulation import Workload
 from partage_cli.simulation.traces import NODE_COLUMNS, POD_COLUMNS, read_trace
 from partage_plugins import DecodeError
-from partage_plugins.vocabulary import GPU, Room
+from partage_plugins.api import GPU, Resources
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\na,64000,1024,2,T4\nb,8000,512,0,\n"
 PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\np,1000,16,1,460,T4|P100\nq,1,2,0,0,\nr,1,1,8,1000,\n"
@@ -27,7 +27,7 @@ def read(folder: Path, nodes: str = NODES, pods: str = PODS) -> Workload:
 def test_a_node_has_its_cards_and_its_room(tmp_path: Path) -> None:
     first, second = read(tmp_path).nodes
     assert [card.model for card in first.cards] == ["T4", "T4"]
-    assert first.total == Room(cpu_milli=64000, memory_bytes=1 << 30)
+    assert first.total == Resources(cpu_milli=64000, memory_bytes=1 << 30)
     assert second.cards == ()
 
 
@@ -35,7 +35,7 @@ def test_a_pod_asks_for_its_share_of_cards_of_its_models(tmp_path: Path) -> None
     shared, without, whole = read(tmp_path).requests
     (ask,) = shared.of(GPU).values()
     assert (ask.count, ask.share_milli, ask.models) == (1, 460, ("T4", "P100"))
-    assert (without.of(GPU), without.needs) == ({}, Room(cpu_milli=1, memory_bytes=2 << 20))
+    assert (without.of(GPU), without.needs) == ({}, Resources(cpu_milli=1, memory_bytes=2 << 20))
     (ask,) = whole.of(GPU).values()
     assert (ask.count, ask.share_milli, ask.models) == (8, 1000, ())
 

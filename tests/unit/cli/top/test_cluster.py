@@ -12,8 +12,8 @@ import pytest
 from partage_base.kube import ApiServer
 from partage_cli.top.nodes import AllTold, ask_nodes
 from partage_isolation.wire.messages import No, Told, answer_line
+from partage_plugins.api.keys import INVENTORY
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary.keys import INVENTORY
 from support.broker import container, held, pod, time_told, told
 from support.fake_api import Drop, FakeApi, Refuse, Say
 from support.kube import access_to

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from partage_cli.machine.setup.decision import SIMULATED, Decision, write_decision
-from partage_plugins.vocabulary.places import BROKER_SOCKET
+from partage_plugins.api.places import BROKER_SOCKET
 from rig.client.wait import until
 from support.broker import container, held, pod, serving, told
 from unit.cli.program import PARTAGE, environment, partage

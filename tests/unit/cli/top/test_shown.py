@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from partage_cli.tables import amount, as_json
 from partage_cli.top.shown import Frame, as_lines, fields
 from partage_isolation.wire.messages import CardTold, MovingTold, ProcessTold, Told
-from partage_plugins.vocabulary import CardId
-from partage_plugins.vocabulary.names import BudgetName
+from partage_plugins.api import CardId
+from partage_plugins.api.names import BudgetName
 from support.broker import CARD, GIB, container, held, pod, time_told, told
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

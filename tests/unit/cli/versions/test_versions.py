@@ -14,8 +14,8 @@ import pytest
 from partage_base.kube import micro_time
 from partage_base.version import VERSION
 from partage_cli.rollout.told import INSTALLED, Wish, telling
+from partage_plugins.api.keys import INVENTORY, VERSIONS
 from partage_plugins.testing.examples import inventory
-from partage_plugins.vocabulary.keys import INVENTORY, VERSIONS
 from support.fake_api import FakeApi
 from support.kube import until
 from support.scheduler_stage import LEASES, NODES, OURS, scheduler, settings_below

@@ -23,7 +23,7 @@ from typing import Final
 import msgspec
 
 from partage_base.condition import Condition
-from partage_plugins.vocabulary.places import CRISHIM_CONDITION, INVENTORY_FILE
+from partage_plugins.api.places import CRISHIM_CONDITION, INVENTORY_FILE
 from rig.client.wait import patient
 from rig.patience import Log
 from support.splice import wire as http2

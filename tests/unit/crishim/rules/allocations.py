@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from partage_plugins.api import NodeName
+from partage_plugins.api.keys import ALLOCATION, SIGNATURE
 from partage_plugins.codecs import sign
-from partage_plugins.vocabulary import NodeName
-from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
 from unit.crishim.rules.requests import UID
 
 NODE: Final = NodeName("n1")

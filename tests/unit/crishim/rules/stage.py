@@ -27,9 +27,7 @@ from partage_crishim.judge import AuditEvent
 from partage_crishim.parts import Parts, Policy
 from partage_crishim.rules.guard import GuardPolicy
 from partage_crishim.verdicts import CREATE_CONTAINER, Code, Ending, HeldCall, Pass, Refuse, Rewrite, Verdict
-from partage_plugins.host import HostSettings, PluginHost
-from partage_plugins.sides.node import Adjusted
-from partage_plugins.vocabulary import (
+from partage_plugins.api import (
     Adjustment,
     Container,
     ContainerKey,
@@ -38,6 +36,8 @@ from partage_plugins.vocabulary import (
     PluginName,
     Promise,
 )
+from partage_plugins.framework.node import Adjusted
+from partage_plugins.host import HostSettings, PluginHost
 from unit.crishim.rules.allocations import KEY, NODE, inventory
 from unit.crishim.rules.requests import UID, Create, Seen
 from unit.keyring.samples import write_public

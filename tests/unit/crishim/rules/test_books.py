@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from partage_crishim.reservations import Reservations, Table
 from partage_crishim.rules.errors import NodeNotReady
 from partage_crishim.rules.holdings import Holding, Listing, OnNode, Reservation, highest_gen, holders, holders_of
-from partage_plugins.vocabulary import CardId, ContainerKey, GpuGrant
+from partage_plugins.api import CardId, ContainerKey, GpuGrant
 
 CARDS = [CardId(f"GPU-{number}") for number in range(3)]
 GRANTS = st.builds(

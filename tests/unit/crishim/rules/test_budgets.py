@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from partage_crishim.verdicts import Ending
-from partage_plugins.vocabulary import GPU
-from partage_plugins.vocabulary.keys import CONTAINER
+from partage_plugins.api import GPU
+from partage_plugins.api.keys import CONTAINER
 from unit.crishim.rules.allocations import CARD, GIB, OTHER_CARD, Document, allocation, grant, signed
 from unit.crishim.rules.requests import Create
 from unit.crishim.rules.stage import Crishim, Stage

@@ -11,9 +11,9 @@ from partage_base.claim_records import ClaimRecords
 from partage_crishim.rules.confinement import Confinement
 from partage_crishim.rules.guard import GuardPolicy
 from partage_crishim.verdicts import RESTORE_POD, Refuse
-from partage_plugins.vocabulary import CardId, GpuGrant, Namespace
-from partage_plugins.vocabulary.claims import ClaimRecord, ClaimRef, ClaimUid, claim_device
-from partage_plugins.vocabulary.places import CLAIMS_FOLDER
+from partage_plugins.api import CardId, GpuGrant, Namespace
+from partage_plugins.api.claims import ClaimRecord, ClaimRef, ClaimUid, claim_device
+from partage_plugins.api.places import CLAIMS_FOLDER
 from unit.crishim.rules import wire
 from unit.crishim.rules.allocations import CARD, GIB, allocation, grant, signed
 from unit.crishim.rules.requests import POD_PIDS, TARGET_PIDS, Create

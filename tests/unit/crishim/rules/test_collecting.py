@@ -8,9 +8,9 @@ import pytest
 
 from partage_crishim.rules.errors import NodeNotReady
 from partage_crishim.verdicts import Ending, Rewrite
+from partage_plugins.api import ContainerKey, ContainerName, PodUid
 from partage_plugins.codecs import container_key
 from partage_plugins.errors import PluginFailed, PluginHung
-from partage_plugins.vocabulary import ContainerKey, ContainerName, PodUid
 from unit.crishim.rules.allocations import allocation, grant, signed
 from unit.crishim.rules.requests import Create
 from unit.crishim.rules.stage import Crishim, Stage

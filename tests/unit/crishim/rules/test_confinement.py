@@ -11,7 +11,7 @@ import pytest
 from partage_base.cri import RuntimeConfig
 from partage_crishim.rules.confinement import Confinement
 from partage_crishim.rules.guard import GuardPolicy
-from partage_plugins.vocabulary import Kind
+from partage_plugins.api import Kind
 from unit.crishim.rules.allocations import GIB, OTHER_CARD, WHOLE, allocation, grant, inventory, signed
 from unit.crishim.rules.requests import NODE_PIDS, POD_PIDS, TARGET_PIDS, Create
 from unit.crishim.rules.stage import Crishim, Stage, enforced

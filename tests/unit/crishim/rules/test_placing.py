@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_plugins.vocabulary import Device, Mount
+from partage_plugins.api import Device, Mount
 from unit.crishim.rules.allocations import allocation, signed
 from unit.crishim.rules.requests import Create
 from unit.crishim.rules.stage import Crishim, Stage, enforced

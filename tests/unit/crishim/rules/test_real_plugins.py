@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from partage_crishim.verdicts import Ending, Pass, Refuse, Rewrite
+from partage_plugins.api.keys import CONTAINER
 from partage_plugins.host import HostSettings, PluginHost
-from partage_plugins.vocabulary.keys import CONTAINER
 from unit.crishim.rules.allocations import NODE, allocation, inventory, signed
 from unit.crishim.rules.requests import Create, Seen
 from unit.crishim.rules.stage import Crishim, Stage

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from partage_plugins.api import GPU, Granted
+from partage_plugins.api.keys import ALLOCATION, SIGNATURE
+from partage_plugins.api.places import RESIZES_FOLDER
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary import GPU, Granted
-from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
-from partage_plugins.vocabulary.places import RESIZES_FOLDER
 from support.extent import examples
 from unit.crishim.rules.allocations import CARD, OTHER_CARD, allocation, grant, inventory, signed
 from unit.crishim.rules.requests import Create

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from partage_base.cri import RuntimeConfig
 from partage_crishim import reservations
 from partage_crishim.verdicts import Ending, Refuse, Rewrite
-from partage_plugins.vocabulary.keys import CONTAINER
+from partage_plugins.api.keys import CONTAINER
 from unit.crishim.rules.allocations import CARD, GIB, OTHER_CARD, allocation, card, grant, inventory, signed
 from unit.crishim.rules.requests import Create
 from unit.crishim.rules.stage import Crishim, Stage

@@ -12,6 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from partage_crishim.verdicts import Code, Refuse
+from partage_plugins.api import Device, Mount
+from partage_plugins.api.keys import ALLOCATION, SIGNATURE
 from partage_plugins.errors import (
     AdjustmentConflict,
     PluginCrashed,
@@ -21,8 +23,6 @@ from partage_plugins.errors import (
     PluginNonsense,
     Refused,
 )
-from partage_plugins.vocabulary import Device, Mount
-from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
 from unit.crishim.rules.allocations import allocation, card, grant, inventory, signed
 from unit.crishim.rules.requests import Create
 from unit.crishim.rules.stage import Crishim, FakeHost, Stage, enforced

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from partage_plugins.vocabulary import Kind
+from partage_plugins.api import Kind
 from unit.crishim.rules.allocations import allocation, signed
 from unit.crishim.rules.requests import Create
 from unit.crishim.rules.stage import Crishim, Stage

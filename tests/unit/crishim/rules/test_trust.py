@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from partage_plugins.api import ContainerName, Kind, PodUid
+from partage_plugins.api.keys import ALLOCATION, CONTAINER, SIGNATURE
 from partage_plugins.codecs import container_key, key_id
-from partage_plugins.vocabulary import ContainerName, Kind, PodUid
-from partage_plugins.vocabulary.keys import ALLOCATION, CONTAINER, SIGNATURE
 from unit.crishim.rules.allocations import GIB, KEY, allocation, card, grant, inventory, signed
 from unit.crishim.rules.requests import UID, Create
 from unit.crishim.rules.stage import Crishim, Stage

@@ -95,15 +95,15 @@ def test_what_the_child_prints_becomes_lines_of_our_log(child: Made, caplog: pyt
     script = "import sys; sys.stderr.write('one\\ntwo \\x1b[31m\\n' + 'x' * 100000 + '\\nlast'); sys.exit(3)"
     trouble(child(script))
     lines = [record.getMessage() for record in caplog.records]
-    assert any(line.endswith("says: one") for line in lines)
+    assert any(line.endswith("queries the driver: one") for line in lines)
     assert any("two \\x1b" in line for line in lines)
-    assert any(line.endswith("says: last") for line in lines)
+    assert any(line.endswith("queries the driver: last") for line in lines)
     assert all(len(line) < 600 for line in lines)
 
 
 def test_all_that_it_wrote_before_it_closed_its_socket_is_heard(child: Made, caplog: pytest.LogCaptureFixture) -> None:
     trouble(child(SAY + "os.write(2, b'x' * 60000 + b'\\nlast'); os.close(0); time.sleep(3600)"))
-    assert caplog.messages[-1].endswith("says: last")
+    assert caplog.messages[-1].endswith("queries the driver: last")
 
 
 def test_a_child_that_says_much_and_answers_is_heard(child: Made) -> None:

@@ -19,9 +19,7 @@ from partage_isolation.store.rows_file import Shape, pack_header, read_header
 from partage_isolation.store.specs import BudgetSpec, Spec
 from partage_isolation.wire import packets
 from partage_isolation.wire.messages import Prepare, Prepared, answer_line, question_line, read_answer, read_question
-from partage_plugins.codecs import decode_inventory, encode_inventory
-from partage_plugins.codecs.allocation import decode_allocation, decode_container, encode_allocation, encode_container
-from partage_plugins.vocabulary import (
+from partage_plugins.api import (
     GPU,
     Allocation,
     BudgetName,
@@ -39,9 +37,11 @@ from partage_plugins.vocabulary import (
     Ready,
     grantee_of,
 )
-from partage_plugins.vocabulary.allocation import ContainerAllocation
-from partage_plugins.vocabulary.containers import Mount
-from partage_plugins.vocabulary.pods import PodRef
+from partage_plugins.api.allocation import ContainerAllocation
+from partage_plugins.api.containers import Mount
+from partage_plugins.api.pods import PodRef
+from partage_plugins.codecs import decode_inventory, encode_inventory
+from partage_plugins.codecs.allocation import decode_allocation, decode_container, encode_allocation, encode_container
 from support.gpu_fleet import card
 
 KEY = ContainerKey("0123456789abcdef" * 2)
@@ -140,7 +140,7 @@ def forms() -> Mapping[str, Form]:
         "packet: hello": _packet(ask(packets.What.HELLO, flags=1, body=bytes(range(16))), "token"),
         "packet: lend": _packet(ask(packets.What.LEND, card=1, number=9, body=(5).to_bytes(8, "little")), "amounts"),
         "packet: export": _packet(ask(packets.What.EXPORT, card=1, body=(17).to_bytes(8, "little")), "shared"),
-        "packet: want": _packet(ask(packets.What.WANT, card=1, body=(3).to_bytes(8, "little")), "lease"),
+        "packet: want": _packet(ask(packets.What.WANT, card=1, body=(3).to_bytes(8, "little")), "timeslice"),
         "packet: recall": _packet(packets.hint(packets.What.RECALL, 1, 2)),
         "packet: line": _packet(packets.line_hint(1, 77)),
         "page: line": _word(LineState.LEASE, 77, 1 << 40),

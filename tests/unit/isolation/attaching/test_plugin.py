@@ -11,11 +11,11 @@ import pytest
 
 from partage_isolation.plugin import AWAY, AWAY_OF_ENGINES, IN_USE_OF_ENGINES, NONSENSE, OF_ENGINES, WITHOUT_BUDGETS
 from partage_isolation.wire.messages import No, Prepare, Released
+from partage_plugins.api import GPU, BudgetName, GpuGrant, Granted, Kind, NodeName, PodUid
 from partage_plugins.errors import Refused
 from partage_plugins.host import HostSettings
 from partage_plugins.testing.examples import container
 from partage_plugins.testing.node_stage import RunningHost
-from partage_plugins.vocabulary import GPU, BudgetName, GpuGrant, Granted, Kind, NodeName, PodUid
 from support.broker import prepared, serving
 from unit.gpu_node.nodes import CARDS, FIRST, part
 

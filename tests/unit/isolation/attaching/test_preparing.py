@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from partage_isolation.plugin import adjustment_of, question_for
 from partage_isolation.wire.messages import Prepared, question_line, read_question
+from partage_plugins.api import GPU, CardId, Gang, GpuGrant, Granted, Namespace
+from partage_plugins.api.names import BudgetName, Kind
 from partage_plugins.testing.examples import container
-from partage_plugins.vocabulary import GPU, CardId, Gang, GpuGrant, Granted, Namespace
-from partage_plugins.vocabulary.names import BudgetName, Kind
 from support.broker import prepared
 from unit.gpu_node.nodes import CARDS, FIRST, MIG, SECOND, part
 

@@ -21,7 +21,7 @@ from partage_isolation.wire.containers import Containers
 from partage_isolation.wire.leases import Leases, Terms
 from partage_isolation.wire.moving import Moving
 from partage_isolation.wire.served import Registry
-from partage_plugins.vocabulary.names import CardId, ContainerKey
+from partage_plugins.api.names import CardId, ContainerKey
 from support.broker import CARD
 from unit.isolation.leases.scene import FakeAlarm
 from unit.isolation.ledger.keeping import Kept

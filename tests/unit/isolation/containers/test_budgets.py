@@ -10,8 +10,8 @@ from partage_isolation.errors import NoFolder, SpecRefused
 from partage_isolation.store.folders import PARENT
 from partage_isolation.store.specs import Specs
 from partage_isolation.wire.messages import Prepare, SetLimits
-from partage_plugins.vocabulary.gpu import GpuGrant
-from partage_plugins.vocabulary.names import BudgetName, ContainerKey, ContainerName
+from partage_plugins.api.gpu import GpuGrant
+from partage_plugins.api.names import BudgetName, ContainerKey, ContainerName
 from support.broker import CARD, pod
 from unit.isolation.containers.site import Site
 

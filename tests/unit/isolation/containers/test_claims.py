@@ -13,10 +13,10 @@ from partage_isolation.names import own_budget
 from partage_isolation.store.folders import CLAIMS_INSIDE, INSIDE, LIBRARY, OBJECTS, PARENT, SOCKET
 from partage_isolation.store.specs import FOLDER
 from partage_isolation.wire.messages import Prepare
-from partage_plugins.vocabulary.claims import ClaimUid, claim_key
-from partage_plugins.vocabulary.containers import Mount
-from partage_plugins.vocabulary.gpu import GpuGrant
-from partage_plugins.vocabulary.names import ContainerKey, ContainerName
+from partage_plugins.api.claims import ClaimUid, claim_key
+from partage_plugins.api.containers import Mount
+from partage_plugins.api.gpu import GpuGrant
+from partage_plugins.api.names import ContainerKey, ContainerName
 from support.broker import CARD, pod
 from unit.isolation.containers.site import Site
 

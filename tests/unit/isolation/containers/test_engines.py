@@ -18,9 +18,9 @@ from partage_isolation.wire import engines as engines_module
 from partage_isolation.wire import served as served_module
 from partage_isolation.wire.engines import Engines, killed, living
 from partage_isolation.wire.messages import Enter, Prepare
-from partage_plugins.vocabulary.claims import ClaimUid, claim_key
-from partage_plugins.vocabulary.gpu import GpuGrant
-from partage_plugins.vocabulary.names import ContainerKey, ContainerName
+from partage_plugins.api.claims import ClaimUid, claim_key
+from partage_plugins.api.gpu import GpuGrant
+from partage_plugins.api.names import ContainerKey, ContainerName
 from support.broker import CARD, pod
 from unit.isolation.containers.site import Site
 

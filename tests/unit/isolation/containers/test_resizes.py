@@ -11,8 +11,8 @@ from partage_isolation.errors import SpecRefused
 from partage_isolation.ledger.budget import CardSpec
 from partage_isolation.store.specs import Spec
 from partage_isolation.wire.limits import Held, require_returned
-from partage_plugins.vocabulary.names import CardId, ContainerKey, ContainerName, Namespace, PodName, PodUid
-from partage_plugins.vocabulary.pods import PodRef
+from partage_plugins.api.names import CardId, ContainerKey, ContainerName, Namespace, PodName, PodUid
+from partage_plugins.api.pods import PodRef
 
 CARD, OTHER = CardId("GPU-1"), CardId("GPU-2")
 B = ContainerKey("b" * 32)

@@ -42,10 +42,10 @@ from partage_isolation.wire.messages import (
     read_answer,
     read_question,
 )
+from partage_plugins.api import CardId, ContainerKey, ContainerName, GpuGrant
+from partage_plugins.api.limits import MAX_ANNOTATION_BYTES, MAX_CARDS
+from partage_plugins.api.places import BROKER_SOCKET
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import CardId, ContainerKey, ContainerName, GpuGrant
-from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES, MAX_CARDS
-from partage_plugins.vocabulary.places import BROKER_SOCKET
 from support.broker import CARD, container, held, pod, prepared, serving, told
 
 KEY = ContainerKey("0" * 32)

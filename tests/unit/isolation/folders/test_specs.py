@@ -17,9 +17,9 @@ from partage_isolation.errors import NoFolder, SpecRefused
 from partage_isolation.store.specs import BUDGETS_FOLDER, FOLDER, Spec, Specs
 from partage_isolation.wire.limits import lowered, spec_of
 from partage_isolation.wire.messages import Prepare, SetLimits
-from partage_plugins.vocabulary.gpu import GpuGrant
-from partage_plugins.vocabulary.names import BudgetName, CardId, ContainerKey, ContainerName, Namespace, PodName, PodUid
-from partage_plugins.vocabulary.pods import Gang, PodRef
+from partage_plugins.api.gpu import GpuGrant
+from partage_plugins.api.names import BudgetName, CardId, ContainerKey, ContainerName, Namespace, PodName, PodUid
+from partage_plugins.api.pods import Gang, PodRef
 from support.broker import CARD, pod
 
 KEY = ContainerKey("ab" * 16)

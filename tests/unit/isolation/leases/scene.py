@@ -17,7 +17,7 @@ from partage_isolation.wire.connection import Connection, Served, Session
 from partage_isolation.wire.leases import Leases, Terms
 from partage_isolation.wire.packets import Lease, Packet, What
 from partage_isolation.wire.served import Registry
-from partage_plugins.vocabulary.names import CardId, ContainerKey
+from partage_plugins.api.names import CardId, ContainerKey
 
 KEY, OTHER = ContainerKey("0" * 32), ContainerKey("1" * 32)
 OWN, OTHERS_OWN = own_budget(KEY), own_budget(OTHER)

@@ -18,8 +18,8 @@ from partage_isolation.names import budget_key
 from partage_isolation.store.specs import Spec
 from partage_isolation.wire.connection import LEASE_COSTS
 from partage_isolation.wire.packets import What, line_hint
-from partage_plugins.vocabulary.names import BudgetName, ContainerKey, ContainerName
-from partage_plugins.vocabulary.pods import Gang
+from partage_plugins.api.names import BudgetName, ContainerKey, ContainerName
+from partage_plugins.api.pods import Gang
 from support.broker import pod
 from unit.isolation.leases.scene import CARDS, KEY, OTHER, OTHERS_OWN, OWN, FakeConnection, Scene
 

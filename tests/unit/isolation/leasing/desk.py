@@ -9,8 +9,8 @@ from partage_isolation.leases.durations import MS, SECOND, Timing
 from partage_isolation.leases.line import LineState, Shares, Write
 from partage_isolation.leases.policies import by_name
 from partage_isolation.names import BudgetKey
-from partage_plugins.vocabulary.names import CardId
-from partage_plugins.vocabulary.pods import Gang
+from partage_plugins.api.names import CardId
+from partage_plugins.api.pods import Gang
 
 CARD = CardId("one")
 OTHER = CardId("two")

@@ -17,8 +17,8 @@ from partage_isolation.leases.durations import MS, SECOND
 from partage_isolation.leases.line import EPOCHS, LineState, Write
 from partage_isolation.leases.policies import by_name
 from partage_isolation.names import BudgetKey
-from partage_plugins.vocabulary.names import CardId, Namespace
-from partage_plugins.vocabulary.pods import Gang
+from partage_plugins.api.names import CardId, Namespace
+from partage_plugins.api.pods import Gang
 
 CARDS = (CardId("one"), CardId("two"))
 KEYS = tuple(BudgetKey(name) for name in "abcd")

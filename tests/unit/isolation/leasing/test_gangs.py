@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from partage_isolation.leases.durations import MS, SECOND
 from partage_isolation.leases.line import LineState
 from partage_isolation.names import BudgetKey
-from partage_plugins.vocabulary.names import CardId, Namespace
-from partage_plugins.vocabulary.pods import Gang
+from partage_plugins.api.names import CardId, Namespace
+from partage_plugins.api.pods import Gang
 from support.lease_simulation import Case, Container, Figures, run
 from support.lease_simulation.workloads import US, flood, mixed, training
 from unit.isolation.leasing.desk import CARD, OTHER, A, B, C, Desk

@@ -19,7 +19,7 @@ from partage_isolation.store.rows import (
     read_row,
     rows_of,
 )
-from partage_plugins.vocabulary.names import CardId, ContainerKey
+from partage_plugins.api.names import CardId, ContainerKey
 
 KEY = ContainerKey("0" * 31 + "1")
 OTHER = ContainerKey("0" * 31 + "2")

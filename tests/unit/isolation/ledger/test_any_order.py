@@ -21,7 +21,7 @@ from partage_isolation.ledger.budget import Budget, Process, State
 from partage_isolation.ledger.loans import Lent, Park, Patience, Refused, Verdict, lenders
 from partage_isolation.ledger.samples import Beginning
 from partage_isolation.names import budget_key
-from partage_plugins.vocabulary.names import BudgetName, ContainerKey, PodUid
+from partage_plugins.api.names import BudgetName, ContainerKey, PodUid
 from support.extent import examples
 from unit.isolation.ledger.keeping import CARD, KEY, MIB, OTHER, Kept, book, ledger_of, restarted
 

@@ -10,7 +10,7 @@ from partage_isolation.ledger.ledger import MOST_PROCESSES, Ledger
 from partage_isolation.ledger.loans import Lent, Park, believed, lenders
 from partage_isolation.ledger.pieces import Shared
 from partage_isolation.names import budget_key
-from partage_plugins.vocabulary.names import BudgetName, PodUid
+from partage_plugins.api.names import BudgetName, PodUid
 from unit.isolation.ledger.keeping import KEY, MIB, OTHER, Kept, book, ledger_of, restarted
 
 BUDGET = budget_key(PodUid("u1"), BudgetName("pod"))

@@ -10,7 +10,7 @@ from partage_isolation.ledger.account import Amounts
 from partage_isolation.ledger.budget import Process, State
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.ledger.samples import Beginning, ContextSizes, Shown
-from partage_plugins.vocabulary.names import CardId
+from partage_plugins.api.names import CardId
 from unit.isolation.ledger.keeping import CARD, MIB, Kept, charged, ledger_of, process_of, restarted
 
 LIMIT = 1024 * MIB

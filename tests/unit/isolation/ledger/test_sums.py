@@ -15,7 +15,7 @@ from partage_isolation.ledger.account import Amounts, Charge
 from partage_isolation.ledger.budget import Budget, Process
 from partage_isolation.ledger.loans import Patience
 from partage_isolation.ledger.pieces import Shared
-from partage_plugins.vocabulary.names import CardId
+from partage_plugins.api.names import CardId
 from support.extent import examples
 from unit.isolation.ledger.keeping import CARD, KEY, MIB, Kept, book, ledger_of, restarted
 

@@ -25,7 +25,7 @@ ROOF: Final = "roof"
 FLOORS: Final = {
     ROOF: 8,
     "hooks": 7,
-    "moving": 6,
+    "migration": 6,
     "compute": 5,
     "memory": 4,
     "presence": 3,
@@ -94,7 +94,7 @@ def units() -> dict[str, list[Unit]]:
     files = [unit(path, objects) for path in sorted(objects.rglob("*.o"))]
     others = {
         "cuda": ("nvml/",),
-        "nvml": ("cuda/", "hooks/", "moving/", "compute/", "memory/", "presence/", "session/"),
+        "nvml": ("cuda/", "hooks/", "migration/", "compute/", "memory/", "presence/", "session/"),
     }
     return {library: [each for each in files if not each.name.startswith(others[library])] for library in others}
 

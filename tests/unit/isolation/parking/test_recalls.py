@@ -10,7 +10,7 @@ from partage_isolation.ledger.budget import Process
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.connection import Connection
 from partage_isolation.wire.hints import Hints
-from partage_plugins.vocabulary.names import ContainerKey
+from partage_plugins.api.names import ContainerKey
 
 
 class Signals:

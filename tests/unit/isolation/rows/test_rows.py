@@ -25,7 +25,7 @@ from partage_isolation.ledger.pieces import MOST_NAMES, Shared
 from partage_isolation.store.row_bounds import LEAST, NAMESPACE_PART, OWNER_PART, RESERVE, RowBounds, Sort
 from partage_isolation.store.rows import PLACE_BYTES, Damaged, Row, grouped, pack_empty, pack_row, read_row
 from partage_isolation.store.rows_file import ROWS, RowsFile
-from partage_plugins.vocabulary.names import ContainerKey
+from partage_plugins.api.names import ContainerKey
 from unit.isolation.ledger.keeping import MIB, book
 
 KEY = ContainerKey("ab" * 16)

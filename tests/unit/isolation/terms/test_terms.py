@@ -12,7 +12,7 @@ from partage_isolation.leases.durations import MS
 from partage_isolation.leases.policies import DEFAULT, NAMES, Gemini
 from partage_isolation.settings import BrokerSettings
 from partage_isolation.wire.packets import Loss
-from partage_plugins.vocabulary.names import CardId
+from partage_plugins.api.names import CardId
 
 ONE, OTHER = CardId("GPU-one"), CardId("GPU-other")
 ALL, MEMORY = ("memory", "share", "limit"), ("memory",)

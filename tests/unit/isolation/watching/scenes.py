@@ -11,8 +11,8 @@ from partage_isolation.audit.proofs import Birth
 from partage_isolation.audit.suspicions import Round, Rules, Sight
 from partage_isolation.audit.verdict import Memory, Verdict, audited
 from partage_isolation.ledger.budget import CardSpec
-from partage_plugins.vocabulary.names import BudgetName, CardId, ContainerKey, ContainerName, Namespace, PodName, PodUid
-from partage_plugins.vocabulary.pods import PodRef
+from partage_plugins.api.names import BudgetName, CardId, ContainerKey, ContainerName, Namespace, PodName, PodUid
+from partage_plugins.api.pods import PodRef
 
 MIB = 1 << 20
 CARD, OTHER_CARD = CardId("GPU-1"), CardId("GPU-2")

@@ -12,7 +12,7 @@ from partage_isolation.audit.findings import Finding, OfContainer
 from partage_isolation.audit.proofs import Birth
 from partage_isolation.audit.suspicions import Bounds, Round, Rules
 from partage_isolation.audit.verdict import Memory
-from partage_plugins.vocabulary.names import BudgetName, ContainerKey
+from partage_plugins.api.names import BudgetName, ContainerKey
 from unit.isolation.watching.scenes import CARD, ID, KEY, MIB, OTHER_KEY, Story, container, row, seen, sight
 
 HONEST = seen(books=container(row(7, 500 * MIB)), uses={7: 500 * MIB}, sights=(sight(7),))

@@ -20,7 +20,7 @@ from partage_isolation.audit.facts import CardUse, ContainerFacts
 from partage_isolation.audit.listing import Listing, RuntimeContainer
 from partage_isolation.audit.mounts import InstalledFiles
 from partage_isolation.audit.suspicions import Rules, Sight
-from partage_plugins.vocabulary.names import CardId, ContainerKey
+from partage_plugins.api.names import CardId, ContainerKey
 from unit.isolation.watching.scenes import CARD, ID, KEY, MIB, container, row, sight
 
 

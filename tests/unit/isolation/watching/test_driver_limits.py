@@ -12,7 +12,7 @@ from partage_isolation.audit.driver_limits import AGAIN_S, DriverLimits
 from partage_isolation.audit.facts import ContainerFacts
 from partage_isolation.audit.listing import Listing, RuntimeContainer
 from partage_isolation.audit.nvml_messages import Limited
-from partage_plugins.vocabulary.names import CardId
+from partage_plugins.api.names import CardId
 from unit.isolation.watching.scenes import CARD, KEY, MIB, OTHER_KEY, container
 
 ID, OTHER_ID, THIRD_ID = "ab" * 32, "cd" * 32, "ef" * 32

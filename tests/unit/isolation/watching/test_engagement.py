@@ -19,7 +19,7 @@ from partage_isolation.audit.listing import Listing, RuntimeContainer
 from partage_isolation.audit.mounts import MOST_MAPS, MOST_MOUNTS, InstalledFiles, Places, read_bounded
 from partage_isolation.audit.proofs import birth
 from partage_isolation.store.folders import OBJECTS
-from partage_plugins.vocabulary.names import CardId
+from partage_plugins.api.names import CardId
 from unit.isolation.watching.scenes import KEY, row
 
 CARD = CardId("GPU-1")

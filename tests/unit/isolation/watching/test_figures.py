@@ -17,7 +17,7 @@ from partage_isolation.audit.metrics import BrokerFigures, Counters
 from partage_isolation.ledger.samples import ContextSizes
 from partage_isolation.wire.leases import Terms
 from partage_isolation.wire.report import told
-from partage_plugins.vocabulary.names import BudgetName, CardId, ContainerKey, ContainerName
+from partage_plugins.api.names import BudgetName, CardId, ContainerKey, ContainerName
 from unit.isolation.watching.scenes import CARD, KEY, MIB, OTHER_KEY, POD, container, row
 
 

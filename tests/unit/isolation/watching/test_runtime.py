@@ -9,9 +9,9 @@ import pytest
 from partage_base.cri import CriError, ListedContainer, PeerAway, PeerRefused, RuntimeClient, UnaryClient
 from partage_isolation.audit.listing import Listing, RuntimeContainer
 from partage_isolation.audit.runtime import Runtime
-from partage_plugins.vocabulary.claims import ClaimUid, claim_device, claim_key
-from partage_plugins.vocabulary.keys import CONTAINER
-from partage_plugins.vocabulary.names import ContainerKey
+from partage_plugins.api.claims import ClaimUid, claim_device, claim_key
+from partage_plugins.api.keys import CONTAINER
+from partage_plugins.api.names import ContainerKey
 
 KEY, OTHER = ContainerKey("a" * 32), ContainerKey("b" * 32)
 

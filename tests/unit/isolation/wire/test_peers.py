@@ -32,7 +32,7 @@ from partage_isolation.wire.answers import pid_for
 from partage_isolation.wire.connection import Connection, Served, Session
 from partage_isolation.wire.sampler import Sampler
 from partage_isolation.wire.served import Registry
-from partage_plugins.vocabulary.names import ContainerKey
+from partage_plugins.api.names import ContainerKey
 from unit.isolation.ledger.keeping import CARD, KEY, MIB, OTHER, Kept, book
 
 ID = "4f" * 32

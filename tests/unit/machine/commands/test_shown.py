@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from partage_cli.machine.commands.shown import sharing, sharing_table
 from partage_isolation.wire.messages import CardHeld, ContainerTold
 from partage_oci.messages import Held
-from partage_plugins.vocabulary import CardId, ContainerName, GpuGrant, Namespace, PodName, PodRef, PodUid
-from partage_plugins.vocabulary.engines import engine_key
+from partage_plugins.api import CardId, ContainerName, GpuGrant, Namespace, PodName, PodRef, PodUid
+from partage_plugins.api.engines import engine_key
 
 GIB = 1 << 30
 ID = "54593e043f0de49b" * 4

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from partage_oci.messages import Answer, Go, No, Wait, Waits, answer_line, read_question
-from partage_plugins.vocabulary.places import OCI_SOCKET
+from partage_plugins.api.places import OCI_SOCKET
 from unit.cli.program import process
 
 SAYS = ("sh", "-c", 'echo "$PARTAGE_SHARE $PARTAGE_MEMORY ${PARTAGE_LIMIT-unset}"')

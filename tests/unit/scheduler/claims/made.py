@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from partage_cli.simulation.policies import decider_with
-from partage_plugins.vocabulary import GPU, Ready
+from partage_plugins.api import GPU, Ready
 from partage_scheduler.claims import ClaimGrant, allocation_of
 from partage_scheduler.cluster import Cluster, ClusterSettings
 from partage_scheduler.cycle import Bind, Cycle, Stay
@@ -84,16 +84,16 @@ class Stage:
     """A scheduler without its I/O, which allocates claims unless said."""
 
     def __init__(self, *nodes: ApiNode, ours: str = OURS, policy: str = "fgd+") -> None:
-        self.decider, self.side = decider_with(policy)
+        self.decider, self.framework = decider_with(policy)
         rules = Predicates(allocates_claims=bool(ours))
         self.cluster = Cluster(
             self.decider,
             rules,
             trusted=partial(trusted, kind=GPU),
-            asks=asks_of(self.side),
+            asks=asks_of(self.framework),
             settings=ClusterSettings(claims_of=ours),
         )
-        self.cycle = Cycle(self.decider, self.side.requests, self.cluster, rules)
+        self.cycle = Cycle(self.decider, self.framework.requests, self.cluster, rules)
         self.claims = self.cluster.claims
         self.claims.put_class(device_class())
         for each in nodes:

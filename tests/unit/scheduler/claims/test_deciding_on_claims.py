@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from partage_plugins.vocabulary import GPU, GpuGrant, Ready
+from partage_plugins.api import GPU, GpuGrant, Ready
 from partage_scheduler.claims.results import holder_of
 from partage_scheduler.cluster import Cause
 from partage_scheduler.cycle import Bind

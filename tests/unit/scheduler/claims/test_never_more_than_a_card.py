@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from msgspec.structs import replace
 
-from partage_plugins.vocabulary import PodUid
+from partage_plugins.api import PodUid
 from partage_scheduler.cycle import Bind
 from partage_scheduler.objects import ApiResourceClaim
 from partage_scheduler.queue import Waiting

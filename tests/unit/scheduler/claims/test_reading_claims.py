@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partage_dra.claims import Claim, shares_of
+from partage_plugins.api import GpuGrant, GpuPart, GpuRequest, Namespace, NodeName
+from partage_plugins.api.claims import ClaimRef, ClaimUid
+from partage_plugins.api.gpu import MIB
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary import GpuGrant, GpuPart, GpuRequest, Namespace, NodeName
-from partage_plugins.vocabulary.claims import ClaimRef, ClaimUid
-from partage_plugins.vocabulary.gpu import MIB
 from partage_scheduler.claims import ClaimGrant, allocation_of, asked_of
 from partage_scheduler.claims.selectors import chosen_by
 from partage_scheduler.objects.claims import Cel, Selector

@@ -8,9 +8,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from partage_cli.simulation.policies import decider_with
-from partage_plugins.codecs import CRIT
-from partage_plugins.sides.scheduler import SchedulerSide
-from partage_plugins.vocabulary import (
+from partage_plugins.api import (
     GPU,
     Allocation,
     Card,
@@ -25,6 +23,8 @@ from partage_plugins.vocabulary import (
     Ready,
     keys,
 )
+from partage_plugins.codecs import CRIT
+from partage_plugins.framework.scheduler import SchedulerFramework
 from partage_scheduler.cluster import Asks, Cluster, Unknown
 from partage_scheduler.objects import ApiNode, ApiPod, seen
 from partage_scheduler.predicates.needs import needs
@@ -62,25 +62,25 @@ def granted(uid: str, on: str, place: int, milli: int) -> Allocation:
     return Allocation(gen=1, pod=PodUid(uid), node=NodeName(on), containers=containers)
 
 
-def asks_of(side: SchedulerSide) -> Callable[[ApiPod], Unknown | None]:
+def asks_of(framework: SchedulerFramework) -> Callable[[ApiPod], Unknown | None]:
     """What pods without an allocation ask for, in the native dialect."""
-    return Asks(side.requests, (keys.PREFIX,)).of
+    return Asks(framework.requests, (keys.PREFIX,)).of
 
 
 class Cards:
     def __init__(self) -> None:
-        self.decider, self.side = decider_with("binpack")
+        self.decider, self.framework = decider_with("binpack")
         self.rules = Noted()
         self.events: list[tuple[str, str]] = []
         believed = partial(trusted, kind=GPU)
-        self.cluster = Cluster(self.decider, self.rules, trusted=believed, asks=asks_of(self.side), told=self.told)
+        self.cluster = Cluster(self.decider, self.rules, trusted=believed, asks=asks_of(self.framework), told=self.told)
         self.intake = Told(self.cluster)
 
     def told(self, pod: ApiPod, words: str) -> None:
         self.events.append((pod.name, words))
 
     def request(self, pod: ApiPod) -> PodRequest:
-        return replace(self.side.requests(seen(pod)), needs=needs(pod))
+        return replace(self.framework.requests(seen(pod)), needs=needs(pod))
 
     def decide(self, pod: ApiPod, now: float = 0.0) -> object:
         """Where it goes and what it gets there, or None; nothing is taken."""
@@ -91,7 +91,7 @@ class Cards:
         """Of each card of a node: milli and GiB that are free; -1 of cards that are not given out."""
         slot = self.decider.slots.of(NodeName(name))
         assert slot is not None
-        plugin = next(each.plugin for each in vars(self.side)["_registry"].implementations("partage_fits"))
+        plugin = next(each.plugin for each in vars(self.framework)["_registry"].implementations("partage_fits"))
         counted = plugin.cluster.nodes[slot]
         return list(zip(counted.share_left, (memory // GIB for memory in counted.memory_left), strict=True))
 

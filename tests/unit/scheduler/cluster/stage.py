@@ -7,9 +7,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from partage_base.kube.unread import Unread
-from partage_plugins.codecs import CRIT, decode_allocation
-from partage_plugins.errors import PartageError
-from partage_plugins.vocabulary import (
+from partage_plugins.api import (
     Allocation,
     AnyKind,
     BudgetName,
@@ -20,10 +18,12 @@ from partage_plugins.vocabulary import (
     PodUid,
     Reads,
     Ready,
-    Room,
+    Resources,
     Slot,
     keys,
 )
+from partage_plugins.codecs import CRIT, decode_allocation
+from partage_plugins.errors import PartageError
 from partage_scheduler.cluster import Cause, Cluster, Unknown
 from partage_scheduler.decision import Decision
 from partage_scheduler.intake import PodIntake
@@ -223,5 +223,5 @@ def request_of(count: int) -> PodRequest:
     return wanting(count)
 
 
-def total(cpu_milli: int, gib: int) -> Room:
-    return Room(cpu_milli=cpu_milli, memory_bytes=gib * GIB)
+def total(cpu_milli: int, gib: int) -> Resources:
+    return Resources(cpu_milli=cpu_milli, memory_bytes=gib * GIB)

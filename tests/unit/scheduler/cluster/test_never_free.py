@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from msgspec.structs import replace
 
-from partage_plugins.vocabulary import GPU, Allocation, GpuGrant, PodUid, keys
+from partage_plugins.api import GPU, Allocation, GpuGrant, PodUid, keys
 from partage_scheduler.decision import Decision
 from partage_scheduler.objects import ApiNode, ApiPod
 from support.extent import examples

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from partage_plugins.vocabulary import Inventory, Reads, Ready
-from partage_plugins.vocabulary.kinds import whole_devices
+from partage_plugins.api import Inventory, Reads, Ready
+from partage_plugins.api.kinds import whole_devices
 from partage_scheduler.cluster.readiness import SILENT
 from support.objects import READY, node, pod
 from support.sides import THING

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from partage_plugins.vocabulary import Gang, Namespace, PodUid
+from partage_plugins.api import Gang, Namespace, PodUid
 from support.objects import pod
 from unit.scheduler.cluster.stage import FREED, NONE, POD, Stage, bound, holding, piled
 

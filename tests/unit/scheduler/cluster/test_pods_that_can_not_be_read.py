@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from partage_base.kube.unread import Unread
-from partage_plugins.vocabulary.keys import SIGNATURE
+from partage_plugins.api.keys import SIGNATURE
 from partage_scheduler.cluster.unknown import UNREAD
 from unit.scheduler.cluster.stage import FREED, NONE, POD, Stage, holding, piled
 

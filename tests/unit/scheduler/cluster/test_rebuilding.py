@@ -7,8 +7,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from partage_plugins.vocabulary import PodUid, Ready
-from partage_plugins.vocabulary.keys import GPU_MILLI
+from partage_plugins.api import PodUid, Ready
+from partage_plugins.api.keys import GPU_MILLI
 from partage_scheduler.decision import Decision
 from partage_scheduler.objects import ApiNode, ApiPod
 from support.extent import examples

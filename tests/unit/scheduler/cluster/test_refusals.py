@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from partage_plugins.vocabulary import NodeName
+from partage_plugins.api import NodeName
 from partage_scheduler.cluster.refusals import REFUSED, RESTS_S, Refusals
 from partage_scheduler.decision import SlotTable
 from partage_scheduler.objects import ApiPod

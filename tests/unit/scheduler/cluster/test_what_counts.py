@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pytest
 from msgspec.structs import replace
 
+from partage_plugins.api import Allocation, NodeName, PodUid, keys
 from partage_plugins.errors import PartageError
-from partage_plugins.vocabulary import Allocation, NodeName, PodUid, keys
 from partage_scheduler.cluster import Asks
 from partage_scheduler.cluster.unknown import CLOSED
 from partage_scheduler.cluster.verified import BROKEN, OLDER, STRIPPED, UNKNOWN, UNREADABLE
@@ -164,7 +164,7 @@ def test_a_pod_that_asks_for_none_of_our_resources_closes_no_node() -> None:
 
 def test_what_a_pod_on_a_node_asks_for_by_labels_counts_for_nothing_since_it_may_write_them_there() -> None:
     """Else whoever may edit a pod could close its node to all others."""
-    reads = Cards().side.requests
+    reads = Cards().framework.requests
     asks = Asks(lambda _: reads(seen(NEW)), (keys.PREFIX,))
     assert asks.of(pod("a", node="n", labels={"sharedgpu/gpu_limit": "1.0"})) is None
     assert asks.of(pod("a", node="n", milli=1)) is not None

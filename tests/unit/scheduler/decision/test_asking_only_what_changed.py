@@ -10,15 +10,15 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from partage_plugins import hookimpl
 from partage_plugins.answers import Fits, Scores, Slots
+from partage_plugins.api import NodeName, PodRequest, PodUid, Resources
 from partage_plugins.errors import PluginFailed
-from partage_plugins.vocabulary import NodeName, PodRequest, PodUid, Room
 from partage_scheduler.decision import Decider, Ledger
 from unit.scheduler.piles import GIB, ROOM, Piles, Shapeless, World, liking, node_of, pile, wanting
 
 NAMES = [NodeName(name) for name in ("a", "b", "c", "d", "e")]
 COUNTS, CPUS = (0, 1, 2, 3), (0, 1000, 3000)
 names, sizes = st.sampled_from(NAMES), st.integers(0, 6)
-rooms = st.builds(Room, cpu_milli=st.sampled_from([0, 2000, 5000]), memory_bytes=st.sampled_from([0, GIB]))
+rooms = st.builds(Resources, cpu_milli=st.sampled_from([0, 2000, 5000]), memory_bytes=st.sampled_from([0, GIB]))
 
 
 def test_a_second_pod_of_a_shape_asks_only_for_the_node_that_changed() -> None:
@@ -37,7 +37,7 @@ def test_a_pod_of_a_shape_for_which_nothing_changed_asks_nothing() -> None:
 
 def test_pods_that_differ_in_cpu_and_memory_alone_ask_once() -> None:
     world = World(a=4)
-    world.add("b", 4, Room(cpu_milli=1, memory_bytes=GIB))
+    world.add("b", 4, Resources(cpu_milli=1, memory_bytes=GIB))
     for number in range(5):
         world.decider.decide(wanting(1, cpu_milli=number, memory_bytes=number))
     assert world.plugin.asked == [(0, 1)]
@@ -65,7 +65,7 @@ def test_what_failed_to_be_asked_is_asked_again() -> None:
 
 def test_the_shape_that_nobody_asked_for_longest_is_forgotten_first() -> None:
     world = World()
-    decider = Decider(world.side, Ledger(), shapes=2)
+    decider = Decider(world.framework, Ledger(), shapes=2)
     decider.add_node(NAMES[0], pile(9), ROOM)
     for count in (1, 2, 1, 3, 1):
         decider.decide(wanting(count))
@@ -105,8 +105,8 @@ class Anything(RuleBasedStateMachine):
         super().__init__()
         self.world = World()
         self.decider = self.world.decider
-        self.nodes: dict[NodeName, tuple[int, Room]] = {}
-        self.pods: dict[PodUid, tuple[NodeName, int, Room]] = {}
+        self.nodes: dict[NodeName, tuple[int, Resources]] = {}
+        self.pods: dict[PodUid, tuple[NodeName, int, Resources]] = {}
         self.number = 0
 
     def free(self, node: NodeName) -> tuple[int, int, int]:
@@ -118,7 +118,7 @@ class Anything(RuleBasedStateMachine):
             total.memory_bytes - sum(needs.memory_bytes for _, needs in held),
         )
 
-    def right(self, count: int, needs: Room) -> dict[NodeName, int]:
+    def right(self, count: int, needs: Resources) -> dict[NodeName, int]:
         """The score of every node on which it fits."""
         scores: dict[NodeName, int] = {}
         for node in self.nodes:
@@ -130,7 +130,7 @@ class Anything(RuleBasedStateMachine):
         return scores
 
     @rule(node=names, size=sizes, room=rooms)
-    def a_node_comes(self, node: NodeName, size: int, room: Room) -> None:
+    def a_node_comes(self, node: NodeName, size: int, room: Resources) -> None:
         if node not in self.nodes:
             self.decider.add_node(node, pile(size), room)
             self.nodes[node] = size, room
@@ -150,7 +150,7 @@ class Anything(RuleBasedStateMachine):
             self.nodes[node] = size + more, room
 
     @rule(node=names, room=rooms)
-    def a_node_is_resized(self, node: NodeName, room: Room) -> None:
+    def a_node_is_resized(self, node: NodeName, room: Resources) -> None:
         if node in self.nodes:
             self.decider.resize_node(node, room)
             self.nodes[node] = self.nodes[node][0], room
@@ -178,7 +178,7 @@ class Anything(RuleBasedStateMachine):
     def some_nodes_are_asked_about(self, nodes: list[NodeName], count: int) -> None:
         slots = self.decider.slots.of_all(nodes)
         liked = self.decider.liked(wanting(count), slots[slots >= 0])
-        right = self.right(count, Room())
+        right = self.right(count, Resources())
         for node, slot in zip(nodes, slots.tolist(), strict=True):
             assert slot < 0 or liked[slot] == right.get(node, -np.inf)
 
@@ -188,7 +188,7 @@ class Anything(RuleBasedStateMachine):
             weighed = self.decider.weigh(wanting(count, cpu_milli=CPUS[1]))
             known = {node: self.decider.slots.of(node) for node in self.nodes}
             fitting = {node: int(weighed[slot]) for node, slot in known.items() if np.isfinite(weighed[slot])}
-            assert fitting == self.right(count, Room(cpu_milli=CPUS[1]))
+            assert fitting == self.right(count, Resources(cpu_milli=CPUS[1]))
             assert np.count_nonzero(np.isfinite(weighed)) == len(fitting)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from partage_plugins import hookimpl
+from partage_plugins.api import Allocation, NodeName, PodUid, Resources, Slot
 from partage_plugins.errors import PluginBroken
-from partage_plugins.vocabulary import Allocation, NodeName, PodUid, Room, Slot
 from unit.scheduler.piles import GIB, ROOM, Piles, World, pile, wanting
 
 A = NodeName("a")
@@ -42,16 +42,16 @@ def test_a_new_inventory_keeps_what_is_held() -> None:
     world.decider.replace_inventory(A, pile(4))
     assert world.place(wanting(3, pod="p2")) is None
     assert world.place(wanting(2, pod="p3")) == "a"
-    assert world.decider.free(A) == Room(cpu_milli=7000, memory_bytes=8 * GIB)
+    assert world.decider.free(A) == Resources(cpu_milli=7000, memory_bytes=8 * GIB)
 
 
 def test_a_node_that_grows_has_room_and_one_that_shrinks_has_none() -> None:
     world = World(a=9)
     world.place(wanting(1, cpu_milli=8000, pod="p1"))
     assert world.place(wanting(1, cpu_milli=1, pod="p2")) is None
-    world.decider.resize_node(A, Room(cpu_milli=9000, memory_bytes=GIB))
+    world.decider.resize_node(A, Resources(cpu_milli=9000, memory_bytes=GIB))
     assert world.place(wanting(1, cpu_milli=1000, pod="p3")) == "a"
-    world.decider.resize_node(A, Room(cpu_milli=1000, memory_bytes=GIB))
+    world.decider.resize_node(A, Resources(cpu_milli=1000, memory_bytes=GIB))
     assert world.decider.free(A).cpu_milli == -8000
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from partage_plugins import Refused, hookimpl
 from partage_plugins.answers import Scores, Slots
+from partage_plugins.api import ContainerName, NodeName, PodRequest, PodUid, Resources, Slot
+from partage_plugins.api.reasons import SAID
 from partage_plugins.errors import PluginFailed
-from partage_plugins.vocabulary import ContainerName, NodeName, PodRequest, PodUid, Room, Slot
-from partage_plugins.vocabulary.reasons import SAID
 from partage_scheduler.decision import Barred
 from support.sides import MAIN, THING, Thing
 from unit.scheduler.piles import GIB, TOO_FEW, Piles, World, node_of, wanting
@@ -53,24 +53,24 @@ def test_among_equal_nodes_the_first_by_name_is_chosen() -> None:
 
 def test_a_pod_without_devices_is_placed_by_cpu_and_memory() -> None:
     world = World()
-    world.add("small", 9, Room(cpu_milli=1000, memory_bytes=GIB))
-    world.add("large", 0, Room(cpu_milli=4000, memory_bytes=4 * GIB))
+    world.add("small", 9, Resources(cpu_milli=1000, memory_bytes=GIB))
+    world.add("large", 0, Resources(cpu_milli=4000, memory_bytes=4 * GIB))
     assert world.place(wanting(0, cpu_milli=2000, pod="p1")) == "large"
     assert world.place(wanting(0, memory_bytes=3 * GIB, pod="p2")) == "large"
     assert world.place(wanting(0, memory_bytes=2 * GIB, pod="p3")) is None
-    assert world.decider.free(NodeName("large")) == Room(cpu_milli=2000, memory_bytes=GIB)
+    assert world.decider.free(NodeName("large")) == Resources(cpu_milli=2000, memory_bytes=GIB)
 
 
 def test_a_node_with_too_little_memory_is_not_chosen_however_good_its_devices_are() -> None:
     world = World()
-    world.add("a", 2, Room(cpu_milli=1000, memory_bytes=GIB))
-    world.add("b", 9, Room(cpu_milli=1000, memory_bytes=2 * GIB))
+    world.add("a", 2, Resources(cpu_milli=1000, memory_bytes=GIB))
+    world.add("b", 9, Resources(cpu_milli=1000, memory_bytes=2 * GIB))
     assert world.place(wanting(2, memory_bytes=2 * GIB)) == "b"
 
 
 def test_a_pod_that_needs_no_cpu_fits_on_a_node_that_has_less_than_none() -> None:
     world = World(a=1)
-    world.decider.resize_node(NodeName("a"), Room(cpu_milli=-500, memory_bytes=-1))
+    world.decider.resize_node(NodeName("a"), Resources(cpu_milli=-500, memory_bytes=-1))
     assert world.place(wanting(1)) == "a"
 
 
@@ -92,8 +92,8 @@ def test_barring_one_pods_nodes_bars_no_other_pod() -> None:
 
 def test_why_nothing_fits_is_counted_over_nodes_most_frequent_first() -> None:
     world = World(a=1, b=1, c=1)
-    world.add("d", 9, Room(cpu_milli=1, memory_bytes=GIB))
-    world.add("e", 9, Room(cpu_milli=9000, memory_bytes=1))
+    world.add("d", 9, Resources(cpu_milli=1, memory_bytes=GIB))
+    world.add("e", 9, Resources(cpu_milli=9000, memory_bytes=1))
     why = world.decider.explain(wanting(2, cpu_milli=2, memory_bytes=2))
     assert str(why) == f"0/5 nodes: 3 {TOO_FEW}, 1 Insufficient cpu, 1 Insufficient memory"
 
@@ -130,7 +130,7 @@ def test_a_node_that_was_refused_is_tried_again_when_it_changes() -> None:
     assert world.place(wanting(1)) is None
     world.plugin.refusing = {}
     assert world.place(wanting(1)) is None
-    world.decider.resize_node(NodeName("a"), Room(cpu_milli=1, memory_bytes=1))
+    world.decider.resize_node(NodeName("a"), Resources(cpu_milli=1, memory_bytes=1))
     assert world.place(wanting(1)) == "a"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from partage_base.kube import ApiServer, Lease, LeaseSpec, Meta
-from partage_plugins.vocabulary.keys import SCHEDULER
+from partage_plugins.api.keys import SCHEDULER
 from partage_scheduler.api.election import Elector
 from partage_scheduler.core import plugins
 from partage_scheduler.published import MOST_BYTES, of_lease, plugin_variables, published

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from partage_plugins.vocabulary import CardHealth, HealthCause
+from partage_plugins.api import CardHealth, HealthCause
 from partage_scheduler.eviction import LOST, PAUSED, EvictionSettings, Notices
 from support.objects import pod
 from unit.scheduler.cluster.cards import carded

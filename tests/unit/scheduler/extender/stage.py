@@ -12,7 +12,7 @@ import aiohttp
 import msgspec
 
 from partage_base.kube import micro_time
-from partage_plugins.vocabulary import NodeName, Ready
+from partage_plugins.api import NodeName, Ready
 from partage_scheduler.core import Core, new_core, plugins
 from partage_scheduler.extender.messages import Args
 from partage_scheduler.objects import ApiLease, ApiPod

@@ -11,8 +11,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from partage_plugins.vocabulary import NodeName
-from partage_plugins.vocabulary.keys import ALLOCATION, GPU_MILLI
+from partage_plugins.api import NodeName
+from partage_plugins.api.keys import ALLOCATION, GPU_MILLI
 from partage_scheduler.extender.filter import GATED, NO_MORE, NOTHING_OF_OURS, OURS
 from partage_scheduler.extender.reminders import CONDITION
 from partage_scheduler.extender.verbs import NO_NAMES

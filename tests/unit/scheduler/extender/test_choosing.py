@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from partage_plugins.api import NodeName
+from partage_plugins.api.keys import EXCLUSION, GANG, GANG_SIZE, GPU_MILLI
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary import NodeName
-from partage_plugins.vocabulary.keys import EXCLUSION, GANG, GANG_SIZE, GPU_MILLI
 from partage_scheduler.core import Core
 from partage_scheduler.cycle import Stay
 from partage_scheduler.extender.filter import BEST, GROUP, NO_MORE, UNKNOWN, NodeFilter

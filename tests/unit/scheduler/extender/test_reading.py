@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_plugins.vocabulary import NodeName
+from partage_plugins.api import NodeName
 from partage_scheduler.extender.messages import (
     Args,
     BindingArgs,

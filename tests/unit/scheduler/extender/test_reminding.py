@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partage_base.kube import ApiServer
+from partage_plugins.api import PodUid
 from partage_plugins.errors import PluginBroken, PluginFailed
-from partage_plugins.vocabulary import PodUid
 from partage_scheduler.api import StatusWriter
 from partage_scheduler.authority import NotLeading, Obstacle
 from partage_scheduler.extender.reminders import CONDITION, Reminder, TurnedAway

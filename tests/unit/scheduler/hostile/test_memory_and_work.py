@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from partage_plugins.vocabulary import PodUid, Slot
+from partage_plugins.api import PodUid, Slot
 from partage_scheduler.objects import ApiNode, ApiPod, Meta
 from partage_scheduler.predicates import Predicates
 from support.objects import HOSTNAME, REQUIRED, apart, labelled, near, node, pod, read

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from partage_plugins.api import Pod, PodRequest, keys
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary import Pod, PodRequest, keys
 from partage_scheduler.objects import ApiNode, ApiPod
 from partage_scheduler.objects.excess import AMOUNTS, MOST_BYTES, OF_PODS, REACHING
 from partage_scheduler.predicates.needs import asked_by

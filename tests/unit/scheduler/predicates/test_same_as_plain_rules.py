@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from partage_plugins.vocabulary import PodUid, Slot
+from partage_plugins.api import PodUid, Slot
 from partage_scheduler.objects import ApiPod, ApiVolume
 from partage_scheduler.predicates import Predicates, needs
 from support.extent import drawn

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from partage_plugins.vocabulary import Room
+from partage_plugins.api import Resources
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.predicates import needs
 from partage_scheduler.predicates.needs import MOST, asked_by
@@ -87,7 +87,7 @@ SIDECAR = {"restartPolicy": "Always"}
     ],
 )
 def test_a_pod_needs_the_most_that_it_asks_for_at_any_time(spec: Json, cpu_milli: int) -> None:
-    assert needs(a_pod(**spec)) == Room(cpu_milli=cpu_milli)
+    assert needs(a_pod(**spec)) == Resources(cpu_milli=cpu_milli)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from partage_plugins.vocabulary import NodeName
+from partage_plugins.api import NodeName
 from partage_scheduler.cycle import Bind
 from partage_scheduler.objects import ApiBudget, ApiPod
 from partage_scheduler.preemption import Budgets, NoVictims, VictimFinder, Victims

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from partage_plugins.vocabulary import PodUid
+from partage_plugins.api import PodUid
 from partage_scheduler.cluster import Cause
 from partage_scheduler.objects import ApiBudget, ApiPod
 from partage_scheduler.preemption import NoVictims

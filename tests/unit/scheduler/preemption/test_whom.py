@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 from msgspec.structs import replace
 
-from partage_plugins.vocabulary import NodeName, PodUid
+from partage_plugins.api import NodeName, PodUid
 from partage_scheduler.objects import ApiBudget, ApiPod
 from partage_scheduler.preemption import NoVictims, Victims
 from partage_scheduler.preemption import victims as finder

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from partage_plugins.api import PodUid, keys
 from partage_plugins.codecs import read_gang
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import PodUid, keys
 from partage_scheduler.cluster.causes import Cause
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.queue import Queue, QueueSettings

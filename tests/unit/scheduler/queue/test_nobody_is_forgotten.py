@@ -7,8 +7,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from partage_plugins.api import Gang, PodUid
 from partage_plugins.codecs import read_gang
-from partage_plugins.vocabulary import Gang, PodUid
 from partage_scheduler.cluster.causes import Cause
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.queue import Queue, QueueSettings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from partage_plugins.vocabulary import PodUid
+from partage_plugins.api import PodUid
 from partage_scheduler.cluster.causes import Cause
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.queue import Queue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from partage_plugins.vocabulary import PodUid
+from partage_plugins.api import PodUid
 from partage_scheduler.cluster.causes import Cause
 from partage_scheduler.queue import Queue
 from support.objects import pod

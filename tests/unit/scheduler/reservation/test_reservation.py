@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from partage_plugins.vocabulary import GPU, NodeName
+from partage_plugins.api import GPU, NodeName
 from partage_scheduler.objects import ApiNode, ApiPod
 from partage_scheduler.reservation import Demand, Reservation, Upkeep, body_of
 from partage_scheduler.reservation.demand import LOOKS

@@ -11,10 +11,10 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from partage_base.keyring import KeyFolders, Keyring, add_pair
+from partage_plugins.api import GPU, Allocation, CardId, ContainerName, GpuGrant, NodeName, PodUid
+from partage_plugins.api.keys import ALLOCATION, SIGNATURE
 from partage_plugins.codecs import encode_allocation, key_id, sign
 from partage_plugins.errors import Refused
-from partage_plugins.vocabulary import GPU, Allocation, CardId, ContainerName, GpuGrant, NodeName, PodUid
-from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
 from partage_scheduler.assembly import signer_of
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.settings import SchedulerSettings

@@ -9,8 +9,8 @@ from typing import Any, Final
 import pytest
 
 from partage_base.kube import micro_time
-from partage_plugins.vocabulary import GPU, GpuPart, Inventory, Ready
-from partage_plugins.vocabulary.keys import ALLOCATION
+from partage_plugins.api import GPU, GpuPart, Inventory, Ready
+from partage_plugins.api.keys import ALLOCATION
 from partage_scheduler.claims import FINALIZER
 from support.fake_api import CutShort, Drop, FakeApi, Hang, Refuse
 from support.gpu_fleet import card

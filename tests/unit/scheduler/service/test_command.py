@@ -14,7 +14,7 @@ from partage_base.daemon.errors import BadConfiguration
 from partage_base.daemon.metrics import Metrics
 from partage_base.keyring import KeyFolders, add_pair
 from partage_base.kube import ApiServer
-from partage_plugins.vocabulary.names import KeyId
+from partage_plugins.api.names import KeyId
 from partage_scheduler.api.binder import Binder
 from partage_scheduler.api.streams import Freshness
 from partage_scheduler.authority import Authority

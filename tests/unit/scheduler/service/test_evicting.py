@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from partage_plugins.api import GPU, GpuPart, Inventory, Ready
+from partage_plugins.api.keys import INVENTORY
 from partage_plugins.codecs import encode_inventory
-from partage_plugins.vocabulary import GPU, GpuPart, Inventory, Ready
-from partage_plugins.vocabulary.keys import INVENTORY
 from partage_scheduler.placement import evictor
 from support.fake_api import FakeApi, Refuse
 from support.gpu_fleet import card

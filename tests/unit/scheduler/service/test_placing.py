@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_plugins.vocabulary.keys import ALLOCATION, GANG, GANG_SIZE, GPU_MILLI, POLICY, SIGNATURE
+from partage_plugins.api.keys import ALLOCATION, GANG, GANG_SIZE, GPU_MILLI, POLICY, SIGNATURE
 from partage_scheduler.api.streams import KINDS
 from partage_scheduler.cluster.unknown import UNREAD
 from support.fake_api import FakeApi, Hang, Lists, Refuse

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from partage_base.kube import micro_time
+from partage_plugins.api import GPU, GpuPart, Inventory, Ready
+from partage_plugins.api.gpu import RESERVATIONS
+from partage_plugins.api.keys import ALLOCATION, INVENTORY
 from partage_plugins.codecs import encode_inventory
-from partage_plugins.vocabulary import GPU, GpuPart, Inventory, Ready
-from partage_plugins.vocabulary.gpu import RESERVATIONS
-from partage_plugins.vocabulary.keys import ALLOCATION, INVENTORY
 from partage_scheduler.placement import reserver
 from support.fake_api import FakeApi, Refuse
 from support.fake_objects import Change

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from partage_plugins.codecs import decode_allocation
-from partage_plugins.vocabulary import GPU
-from partage_plugins.vocabulary.keys import (
+from partage_plugins.api import GPU
+from partage_plugins.api.keys import (
     ALLOCATION,
     GPU_MEMORY,
     GPU_MILLI,
@@ -20,6 +19,7 @@ from partage_plugins.vocabulary.keys import (
     RESIZED,
     RESIZED_PODS,
 )
+from partage_plugins.codecs import decode_allocation
 from partage_scheduler.placement import resized_pods, resizer
 from support.fake_api import CutShort, Drop, FakeApi, Fault, Hang, Refuse
 from support.kube import until

@@ -20,7 +20,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from partage_plugins.vocabulary.keys import INVENTORY
+from partage_plugins.api.keys import INVENTORY
 from partage_scheduler.errors import LeadLost
 from support.fake_api import FakeApi, Lists
 from support.fake_faults import Storm

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from partage_plugins.vocabulary.keys import GPU_MILLI, LIMIT_MILLI
+from partage_plugins.api.keys import GPU_MILLI, LIMIT_MILLI
 from partage_scheduler.objects import ApiPod
 from support.fake_api import FakeApi
 from support.kube import until

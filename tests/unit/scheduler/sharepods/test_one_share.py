@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from partage_plugins.codecs import encode_allocation
-from partage_plugins.vocabulary import (
+from partage_plugins.api import (
     GPU,
     Allocation,
     BudgetName,
@@ -19,7 +18,8 @@ from partage_plugins.vocabulary import (
     PodUid,
     grantee_of,
 )
-from partage_plugins.vocabulary.keys import ALLOCATION, CARDS
+from partage_plugins.api.keys import ALLOCATION, CARDS
+from partage_plugins.codecs import encode_allocation
 from partage_scheduler.sharepods.cards import CardBook, Pair, cards_of
 from partage_scheduler.sharepods.objects import Key, OwnedPod, SharePod
 from partage_scheduler.sharepods.report import status_of

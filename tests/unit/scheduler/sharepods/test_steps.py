@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from partage_plugins.api import Pod, PodRequest
+from partage_plugins.api.keys import AFFINITY, ALLOCATION, CARDS
 from partage_plugins.errors import PluginFailed
-from partage_plugins.vocabulary import Pod, PodRequest
-from partage_plugins.vocabulary.keys import AFFINITY, ALLOCATION, CARDS
 from partage_scheduler.objects.selectors import REQUIRED
 from partage_scheduler.sharepods.cards import CardBook
 from partage_scheduler.sharepods.manifest import SCHED_AFFINITY

@@ -14,10 +14,7 @@ from typing import Any, cast
 import msgspec
 
 from partage_base.kube import ApiServer, Conflict, NotFound, Unreachable
-from partage_plugins.codecs import encode_allocation
-from partage_plugins.codecs.native import read_requests
-from partage_plugins.sides.requests import pod_request
-from partage_plugins.vocabulary import (
+from partage_plugins.api import (
     GPU,
     Allocation,
     CardId,
@@ -28,7 +25,10 @@ from partage_plugins.vocabulary import (
     PodRequest,
     PodUid,
 )
-from partage_plugins.vocabulary.keys import AFFINITY, ALLOCATION, CARDS, GPU_MILLI
+from partage_plugins.api.keys import AFFINITY, ALLOCATION, CARDS, GPU_MILLI
+from partage_plugins.codecs import encode_allocation
+from partage_plugins.codecs.native import read_requests
+from partage_plugins.framework.requests import pod_request
 from partage_scheduler.sharepods.controller import Controller, Herald
 from partage_scheduler.sharepods.objects import GPUID, OwnedPod, SharePod
 from partage_scheduler.sharepods.scene import LONGEST_REST_S, Scene

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
-from partage_plugins.vocabulary.names import Kind, Namespace
+from partage_plugins.api.names import Kind, Namespace
 
 Role = Literal["init", "sidecar", "app"]
 """A container's role. Init containers run one after another before the others; sidecars start with them and keep

@@ -14,11 +14,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from partage_plugins.answers import Fits, Scores, Slots
+from partage_plugins.api.allocation import Allocation
+from partage_plugins.api.inventory import Inventory
+from partage_plugins.api.names import ContainerName, Kind, NodeName, PluginName, Slot
+from partage_plugins.api.pods import Budgeted, Pod, PodRequest, Resources
+from partage_plugins.api.words import DialectWords
 from partage_plugins.errors import DialectConflict, PartageError, PluginBroken, Refused
-from partage_plugins.registry.calls import Activity, Call, bound
-from partage_plugins.registry.registry import Registry
-from partage_plugins.sides.batches import AllFit, check_fits, check_scores, combined_fits, combined_scores, nonsense
-from partage_plugins.sides.requests import (
+from partage_plugins.framework.batches import AllFit, check_fits, check_scores, combined_fits, combined_scores, nonsense
+from partage_plugins.framework.requests import (
     check_annotations,
     check_asks,
     check_grants,
@@ -26,15 +29,12 @@ from partage_plugins.sides.requests import (
     check_words,
     pod_request,
 )
-from partage_plugins.vocabulary.allocation import Allocation
-from partage_plugins.vocabulary.inventory import Inventory
-from partage_plugins.vocabulary.names import ContainerName, Kind, NodeName, PluginName, Slot
-from partage_plugins.vocabulary.pods import Budgeted, Pod, PodRequest, Room
-from partage_plugins.vocabulary.words import DialectWords
+from partage_plugins.registry.calls import Activity, Call, bound
+from partage_plugins.registry.registry import Registry
 
 
 class Record(Protocol):
-    """The state to replay to a renewed plugin; the caller keeps it, and updates it before it calls `SchedulerSide`.
+    """The state to replay to a renewed plugin; the caller keeps it, and updates it before each call.
 
     Derive from it; the default `rooms` is right if the CPU and memory of nodes are not tracked.
     """
@@ -47,19 +47,19 @@ class Record(Protocol):
         """All allocations that are taken."""
         ...
 
-    def rooms(self) -> Iterable[tuple[Slot, Room, Room]]:
+    def rooms(self) -> Iterable[tuple[Slot, Resources, Resources]]:
         """CPU and memory of nodes, total and free; nodes that are left out count as unlimited."""
         return ()
 
 
-class SideSettings(Struct, frozen=True, kw_only=True):
+class FrameworkSettings(Struct, frozen=True, kw_only=True):
     weights: Mapping[PluginName, float] = {}
     """Factors of the plugins' scores in the sum; 1 by default."""
     traced: bool = False
     """Whether each call is printed."""
 
 
-class SchedulerSide:
+class SchedulerFramework:
     """The calls that the scheduler makes to its plugins."""
 
     def __init__(
@@ -67,7 +67,7 @@ class SchedulerSide:
         registry: Registry,
         record: Record,
         *,
-        settings: SideSettings | None = None,
+        settings: FrameworkSettings | None = None,
         activity: Activity | None = None,
         on_renewed: Callable[[PartageError], None] | None = None,
     ) -> None:
@@ -75,7 +75,7 @@ class SchedulerSide:
         self.activity = activity or Activity()
         self._registry = registry
         self._record = record
-        self._settings = settings or SideSettings()
+        self._settings = settings or FrameworkSettings()
         self._on_renewed = on_renewed
         self._bind()
 
@@ -138,7 +138,7 @@ class SchedulerSide:
         for call in self._calls["partage_node_removed"]:
             self._counted(call, slot)
 
-    def node_room(self, slot: Slot, total: Room, free: Room) -> None:
+    def node_room(self, slot: Slot, total: Resources, free: Resources) -> None:
         """Passes a node's CPU and memory to all plugins; a plugin that fails is renewed."""
         for call in self._calls["partage_node_room"]:
             self._counted(call, slot, total, free)

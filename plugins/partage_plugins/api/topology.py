@@ -7,8 +7,8 @@ from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
-from partage_plugins.vocabulary.limits import MAX_CARDS
-from partage_plugins.vocabulary.names import ShortText
+from partage_plugins.api.limits import MAX_CARDS
+from partage_plugins.api.names import ShortText
 
 Levels = Mapping[str, Sequence[int]]
 """Maps each level's name to the group number of each device, in the order of the node's devices. A device that is close

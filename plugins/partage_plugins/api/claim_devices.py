@@ -6,7 +6,7 @@ import hashlib
 import re
 from typing import Final
 
-from partage_plugins.vocabulary.names import CardId
+from partage_plugins.api.names import CardId
 
 SHARE: Final = "share"
 """Capacity: guaranteed compute, in milli of a card's time."""

@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from partage_plugins.vocabulary.inventory import not_decoded
-from partage_plugins.vocabulary.kinds import GrantT, KindType, PartT, RequestT
-from partage_plugins.vocabulary.names import BudgetName, ContainerKey, ContainerName, Kind, NodeName, PodUid, grantee_of
-from partage_plugins.vocabulary.pods import BudgetUse, Gang
+from partage_plugins.api.inventory import not_decoded
+from partage_plugins.api.kinds import GrantT, KindType, PartT, RequestT
+from partage_plugins.api.names import BudgetName, ContainerKey, ContainerName, Kind, NodeName, PodUid, grantee_of
+from partage_plugins.api.pods import BudgetUse, Gang
 
 Grants = Mapping[Kind, object]
 """One container's grants by kind: a tuple of the owner's grant type, or raw JSON if the reader has no owner of the

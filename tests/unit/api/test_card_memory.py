@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_plugins.vocabulary import Role
-from partage_plugins.vocabulary.card_memory import STAYS_BYTES, Amount, CardMemory, Promised, in_words, of_pod, together
+from partage_plugins.api import Role
+from partage_plugins.api.card_memory import STAYS_BYTES, Amount, CardMemory, Promised, in_words, of_pod, together
 
 UNIT = STAYS_BYTES // 2
 SIZES = st.integers(0, 24).map(lambda number: number * UNIT)

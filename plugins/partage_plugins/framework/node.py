@@ -15,15 +15,15 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from partage_plugins.api.containers import Adjustment, Container, Granted
+from partage_plugins.api.kinds import PROMISES, AnyKind, Promise
+from partage_plugins.api.names import ContainerKey, Kind, PluginName
+from partage_plugins.api.node import DeviceUse, Gauge, NodeContext
 from partage_plugins.errors import PartageError, PluginError, PluginNonsense, Refused
 from partage_plugins.registry.calls import Activity, Call, bound
 from partage_plugins.registry.registry import Registry
 from partage_plugins.rules.enforcement import unenforced
 from partage_plugins.rules.merge import checked, merge
-from partage_plugins.vocabulary.containers import Adjustment, Container, Granted
-from partage_plugins.vocabulary.kinds import PROMISES, AnyKind, Promise
-from partage_plugins.vocabulary.names import ContainerKey, Kind, PluginName
-from partage_plugins.vocabulary.node import DeviceUse, Gauge, NodeContext
 
 
 class Adjusted(Struct, frozen=True, kw_only=True):
@@ -34,7 +34,7 @@ class Adjusted(Struct, frozen=True, kw_only=True):
     unenforced: Mapping[Kind, tuple[Promise, ...]] = {}
 
 
-class NodeSide:
+class NodeFramework:
     """The calls that a node's daemons make to their plugins."""
 
     def __init__(self, registry: Registry, *, activity: Activity | None = None, traced: bool = False) -> None:

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from partage_plugins.vocabulary.kinds import AnyKind, GrantT, KindType, PartT, RequestT
-from partage_plugins.vocabulary.limits import Small
-from partage_plugins.vocabulary.names import Kind, ShortText
+from partage_plugins.api.kinds import AnyKind, GrantT, KindType, PartT, RequestT
+from partage_plugins.api.limits import Small
+from partage_plugins.api.names import Kind, ShortText
 
 
 class Ready(Struct, frozen=True):

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partage_plugins.answers import Codes, Fits, Flags, Scores, Slots
+from partage_plugins.api.reasons import SAID, Reason
 from partage_plugins.errors import PluginNonsense
 from partage_plugins.registry.calls import Call
-from partage_plugins.vocabulary.reasons import SAID, Reason
 
 _BOOL: Final = np.dtype(np.bool_)
 _UINT8: Final = np.dtype(np.uint8)

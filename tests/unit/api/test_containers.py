@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from partage_plugins.vocabulary import GPU, CardId, GpuGrant, GpuPart, Granted
+from partage_plugins.api import GPU, CardId, GpuGrant, GpuPart, Granted
 
 GRANT = GpuGrant(card=CardId("GPU-1"), share_milli=1, limit_milli=2, memory_bytes=3)
 PART = GpuPart(driver="580.65.06", cuda="13.0", cards=())

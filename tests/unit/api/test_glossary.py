@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from partage_plugins import vocabulary
+from partage_plugins import api
 
 CONTRACTS = (Path(__file__).parents[3] / "docs/contracts.md").read_text()
 GLOSSARY = CONTRACTS.partition("## Glossary")[2].partition("\n## ")[0]
@@ -34,13 +34,13 @@ NO_TYPES = {"Dialect", "Lease", "Beyond"}  # a plugin; a word in a page that the
 
 def test_the_glossary_and_the_types_name_the_same_things() -> None:
     assert set(re.findall(r"\*([A-Z][\w ]+)\*", GLOSSARY)) == set(TYPES) | set(AMOUNTS) | NO_TYPES
-    assert set(TYPES.values()) <= set(vocabulary.__all__)
-    fields = {field.name for field in msgspec.structs.fields(vocabulary.GpuGrant)}
+    assert set(TYPES.values()) <= set(api.__all__)
+    fields = {field.name for field in msgspec.structs.fields(api.GpuGrant)}
     assert set(AMOUNTS.values()) <= fields
 
 
 def structs() -> list[type[msgspec.Struct]]:
-    named = [getattr(vocabulary, name) for name in vocabulary.__all__]
+    named = [getattr(api, name) for name in api.__all__]
     return [each for each in named if isinstance(each, type) and issubclass(each, msgspec.Struct)]
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from partage_plugins.vocabulary.names import NodeName
+from partage_plugins.api.names import NodeName
 
 NodeRole = Literal["advertiser", "crishim", "dra", "oci"]
 """The daemon that hosts the plugin: `advertiser` runs discovery, `crishim` adjusts containers, `dra` prepares claims

@@ -12,8 +12,8 @@ from typing import Final, NewType
 
 from msgspec import Struct
 
-from partage_plugins.vocabulary.gpu import GpuGrant
-from partage_plugins.vocabulary.names import CardId, ContainerKey, Namespace
+from partage_plugins.api.gpu import GpuGrant
+from partage_plugins.api.names import CardId, ContainerKey, Namespace
 
 ClaimUid = NewType("ClaimUid", str)
 

@@ -14,12 +14,12 @@ from typing import Annotated, Final, Literal
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
-from partage_plugins.vocabulary.card_memory import CardMemory
-from partage_plugins.vocabulary.health import CardHealth, HealthCause, State
-from partage_plugins.vocabulary.kinds import KindType, Promise, Role
-from partage_plugins.vocabulary.limits import MAX_CARDS, WHOLE_MILLI, Bytes, Milli, Small
-from partage_plugins.vocabulary.names import CardId, CardIdText, Kind, Namespace, ShortText, TagText
-from partage_plugins.vocabulary.topology import MAX_BUNDLES, Bundle
+from partage_plugins.api.card_memory import CardMemory
+from partage_plugins.api.health import CardHealth, HealthCause, State
+from partage_plugins.api.kinds import KindType, Promise, Role
+from partage_plugins.api.limits import MAX_CARDS, WHOLE_MILLI, Bytes, Milli, Small
+from partage_plugins.api.names import CardId, CardIdText, Kind, Namespace, ShortText, TagText
+from partage_plugins.api.topology import MAX_BUNDLES, Bundle
 
 Pool = Literal["shared", "kubelet", "dra"]
 """Who allocates a card: our scheduler, kubelet's device manager, or the allocator of our DRA driver's claims."""

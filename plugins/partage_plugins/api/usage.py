@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from partage_plugins.vocabulary.allocation import Allocation
-from partage_plugins.vocabulary.card_memory import Amount, Promised, of_pod
-from partage_plugins.vocabulary.gpu import GPU, NO_TAGS, GpuGrant, Tags
-from partage_plugins.vocabulary.names import CardId, ContainerName
+from partage_plugins.api.allocation import Allocation
+from partage_plugins.api.card_memory import Amount, Promised, of_pod
+from partage_plugins.api.gpu import GPU, NO_TAGS, GpuGrant, Tags
+from partage_plugins.api.names import CardId, ContainerName
 
 
 class Usage(NamedTuple):

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from partage_plugins.vocabulary.kinds import GrantT, KindType, PartT, RequestT, Role
-from partage_plugins.vocabulary.names import (
+from partage_plugins.api.kinds import GrantT, KindType, PartT, RequestT, Role
+from partage_plugins.api.names import (
     BudgetName,
     BudgetNameText,
     ContainerName,
@@ -29,7 +29,7 @@ class PodRef(Struct, frozen=True, kw_only=True):
     uid: PodUid
 
 
-class Room(Struct, frozen=True, kw_only=True):
+class Resources(Struct, frozen=True, kw_only=True):
     """CPU and main memory: of a node, or needed by a pod."""
 
     cpu_milli: int = 0
@@ -113,7 +113,7 @@ class PodRequest(Struct, frozen=True, kw_only=True):
     """Which containers use which budgets; sorted."""
     gang: Gang | None = None
     """The pod's gang; filled in by the host."""
-    needs: Room = Room()
+    needs: Resources = Resources()
     """The pod's needs for CPU and main memory; filled in by the host, which also checks that they fit."""
 
     @property

@@ -11,7 +11,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from partage_plugins.vocabulary.names import ContainerKey
+from partage_plugins.api.names import ContainerKey
 
 EngineId = Annotated[str, Meta(pattern=r"\A[0-9A-Za-z_]{32,128}\Z")]
 """An engine's id of a container, which also names its cgroup; too long to be confused with another name."""

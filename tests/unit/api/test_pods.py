@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from partage_plugins.vocabulary import (
+from partage_plugins.api import (
     GPU,
     ContainerName,
     ContainerRequest,

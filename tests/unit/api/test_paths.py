@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from partage_plugins.api.nvidia import MOUNTED, mounted_name
 from partage_plugins.rules.paths import clean_path
-from partage_plugins.vocabulary.nvidia import MOUNTED, mounted_name
 
 
 @given(st.text("/.a-", max_size=12))

@@ -8,14 +8,14 @@ from typing import Any, Final
 
 import msgspec
 
+from partage_plugins.api.kinds import AnyKind, Role
+from partage_plugins.api.names import BudgetName, BudgetNameText, ContainerName, Kind, grantee_of
+from partage_plugins.api.pods import Budgeted, BudgetUse, ContainerRequest, Pod, PodRequest
+from partage_plugins.api.words import DialectWords
 from partage_plugins.errors import Refused
+from partage_plugins.framework.batches import nonsense
 from partage_plugins.registry.calls import Call
 from partage_plugins.registry.registry import Registry
-from partage_plugins.sides.batches import nonsense
-from partage_plugins.vocabulary.kinds import AnyKind, Role
-from partage_plugins.vocabulary.names import BudgetName, BudgetNameText, ContainerName, Kind, grantee_of
-from partage_plugins.vocabulary.pods import Budgeted, BudgetUse, ContainerRequest, Pod, PodRequest
-from partage_plugins.vocabulary.words import DialectWords
 
 _MAPPING: Final = (dict, Mapping)
 """The most common type first: an `isinstance` check of an abstract class takes half a microsecond."""

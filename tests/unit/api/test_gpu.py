@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_plugins.vocabulary import Card, CardHealth, CardId, GpuGrant, GpuPart, GpuRequest, HealthCause
-from partage_plugins.vocabulary.gpu import MIB, promises_of
+from partage_plugins.api import Card, CardHealth, CardId, GpuGrant, GpuPart, GpuRequest, HealthCause
+from partage_plugins.api.gpu import MIB, promises_of
 
 CARD = Card(
     id=CardId("GPU-1"),

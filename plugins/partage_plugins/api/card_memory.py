@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from partage_plugins.vocabulary.kinds import Role
+from partage_plugins.api.kinds import Role
 
 STAYS_BYTES: Final = 512 << 20
 """The bytes of each movable container that are assumed to stay on the card."""

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from partage_plugins.vocabulary import containers, names
+from partage_plugins.api import containers, names
 
 ACCEPTED: list[tuple[Any, list[str]]] = [
     (names.NodeNameText, ["n", "gpu-1.example.com", "1", "a" * 253]),

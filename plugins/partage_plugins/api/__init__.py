@@ -5,13 +5,13 @@
 I/O and no decoding here.
 """
 
-from partage_plugins.vocabulary.allocation import Allocation, ContainerAllocation, Grants
-from partage_plugins.vocabulary.containers import Adjustment, Container, Device, Granted, Mount, Runtime, Security
-from partage_plugins.vocabulary.gpu import GPU, Card, GpuGrant, GpuPart, GpuRequest, Pool, Tags
-from partage_plugins.vocabulary.health import CardHealth, HealthCause, State
-from partage_plugins.vocabulary.inventory import Inventory, Reads, Ready
-from partage_plugins.vocabulary.kinds import AnyKind, KindType, Promise, Role
-from partage_plugins.vocabulary.names import (
+from partage_plugins.api.allocation import Allocation, ContainerAllocation, Grants
+from partage_plugins.api.containers import Adjustment, Container, Device, Granted, Mount, Runtime, Security
+from partage_plugins.api.gpu import GPU, Card, GpuGrant, GpuPart, GpuRequest, Pool, Tags
+from partage_plugins.api.health import CardHealth, HealthCause, State
+from partage_plugins.api.inventory import Inventory, Reads, Ready
+from partage_plugins.api.kinds import AnyKind, KindType, Promise, Role
+from partage_plugins.api.names import (
     BudgetName,
     CardId,
     ContainerKey,
@@ -27,7 +27,7 @@ from partage_plugins.vocabulary.names import (
     budget_of,
     grantee_of,
 )
-from partage_plugins.vocabulary.pods import (
+from partage_plugins.api.pods import (
     Budgeted,
     BudgetUse,
     ContainerRequest,
@@ -36,10 +36,10 @@ from partage_plugins.vocabulary.pods import (
     PodContainer,
     PodRef,
     PodRequest,
-    Room,
+    Resources,
 )
-from partage_plugins.vocabulary.reasons import Reason
-from partage_plugins.vocabulary.topology import Bundle, Levels
+from partage_plugins.api.reasons import Reason
+from partage_plugins.api.topology import Bundle, Levels
 
 __all__ = [
     "GPU",
@@ -86,8 +86,8 @@ __all__ = [
     "Reads",
     "Ready",
     "Reason",
+    "Resources",
     "Role",
-    "Room",
     "Runtime",
     "Security",
     "Slot",

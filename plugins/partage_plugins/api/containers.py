@@ -7,11 +7,11 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
 
-from partage_plugins.vocabulary.allocation import Grants, typed_grants
-from partage_plugins.vocabulary.inventory import typed_part
-from partage_plugins.vocabulary.kinds import GrantT, KindType, PartT, Promise, RequestT
-from partage_plugins.vocabulary.names import BudgetName, ContainerKey, ContainerName, Kind
-from partage_plugins.vocabulary.pods import Gang, PodRef
+from partage_plugins.api.allocation import Grants, typed_grants
+from partage_plugins.api.inventory import typed_part
+from partage_plugins.api.kinds import GrantT, KindType, PartT, Promise, RequestT
+from partage_plugins.api.names import BudgetName, ContainerKey, ContainerName, Kind
+from partage_plugins.api.pods import Gang, PodRef
 
 LONGEST_PATH: Final = 4096
 AbsolutePath = Annotated[str, Meta(pattern=rf"\A/[^\x00]{{0,{LONGEST_PATH - 1}}}\Z")]

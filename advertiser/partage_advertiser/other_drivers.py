@@ -20,7 +20,7 @@ from partage_base.kube import (
     Lost,
     Meta,
     Seen,
-    Unread,
+    Undecodable,
     follow,
     resource_slices_path,
 )
@@ -103,7 +103,7 @@ class OtherDrivers:
                 self._slices.pop(item.metadata.name, None)
             case Lost(error):
                 self._repeats.failed("what other DRA drivers offer can't be followed; it will be tried again", error)
-            case Unread():
+            case Undecodable():
                 self._repeats.say("a ResourceSlice of this node can't be read", why=seen.why)
         offered = tuple(use for each in self._slices.values() for use in offered_by(each))
         if offered != self._offered:

@@ -24,7 +24,7 @@ from partage_base.kube import (
     Lost,
     Node,
     Seen,
-    Unread,
+    Undecodable,
     follow,
     node_path,
     nodes_path,
@@ -101,7 +101,7 @@ class Publisher:
                     self._observe(item)
             case Deleted():
                 self._observe(None)
-            case Unread():
+            case Undecodable():
                 self._say_unread(seen)
             case Lost(error):
                 self._repeats.failed("the API server can't be followed; it will be tried again", error)
@@ -180,6 +180,6 @@ class Publisher:
             "there is no Node of this name; is node_name kubelet's, and has kubelet registered it?", node=self._node
         )
 
-    def _say_unread(self, which: Unread) -> None:
+    def _say_unread(self, which: Undecodable) -> None:
         """Report an unreadable Node; its last known state is kept, since it is ours and has hardly changed."""
         self._repeats.say("the Node can't be read; its annotation stays", node=self._node, why=which.why)

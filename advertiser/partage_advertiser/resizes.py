@@ -24,7 +24,7 @@ from partage_base.kube import (
     Listed,
     Lost,
     Meta,
-    Unread,
+    Undecodable,
     follow,
     leases_path,
     pod_path,
@@ -62,7 +62,7 @@ class ResizeFiles:
                     await self._look(lease)
                 case Lost(error):
                     self._repeats.failed("who is resized waits: the Lease of this node can't be followed", error)
-                case Unread():
+                case Undecodable():
                     self._repeats.say("who is resized waits: the Lease of this node can't be read", why=seen.why)
                 case _:  # no Lease: files stay
                     pass

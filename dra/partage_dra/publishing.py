@@ -23,7 +23,7 @@ from partage_base.kube import (
     Lost,
     Node,
     Seen,
-    Unread,
+    Undecodable,
     follow,
     node_path,
     resource_slice_path,
@@ -87,7 +87,7 @@ class Publisher:
                 self._ours.pop(item.metadata.name, None)
             case Lost(error):
                 self._repeats.failed("the API server can't be followed; it will be tried again", error)
-            case Unread():
+            case Undecodable():
                 self._repeats.say("a ResourceSlice of this node can't be read", why=seen.why)
         self._changed.set()
 

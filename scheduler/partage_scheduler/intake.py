@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Final, Generic, Protocol, TypeVar
 
-from partage_base.kube.unread import Unread
+from partage_base.kube.undecodable import Undecodable
 from partage_plugins.api import PodUid
 from partage_plugins.api.keys import ALLOCATION, RESIZED_PODS, SIGNATURE
 from partage_scheduler.cluster import Cause, Cluster
@@ -60,7 +60,7 @@ class PodIntake:
             self._placed.add(uid)
         self._waits_no_more(uid)
 
-    def listed(self, items: Iterable[ApiPod], unread: Sequence[Unread] = (), /) -> None:
+    def listed(self, items: Iterable[ApiPod], unread: Sequence[Undecodable] = (), /) -> None:
         """Handles a full list; undecodable pods keep what they held."""
         pods, now = {pod.uid: pod for pod in items}, self._clock()
         there = pods.keys() | {PodUid(each.uid) for each in unread}
@@ -87,7 +87,7 @@ class PodIntake:
     def gone(self, item: ApiPod) -> None:
         self._gone(item.uid)
 
-    def unread(self, which: Unread) -> None:
+    def unread(self, which: Undecodable) -> None:
         """Handles an undecodable pod, whose requests and allocation are not known."""
         uid = PodUid(which.uid)
         if which.is_gone:
@@ -127,7 +127,7 @@ class PodIntake:
             self._let_go(uid)
 
 
-def _legible(which: Unread) -> ApiPod:
+def _legible(which: Undecodable) -> ApiPod:
     """The decodable part of a pod that shows what it holds, and where."""
     (namespace, name), notes = which.key, which.annotations
     noted = {key: notes[key] for key in (ALLOCATION, SIGNATURE) if key in notes}
@@ -139,7 +139,7 @@ class NodeIntake:
     def __init__(self, cluster: Cluster, queue: Queue, *, clock: Clock) -> None:
         self._cluster, self._queue, self._clock = cluster, queue, clock
 
-    def listed(self, items: Iterable[ApiNode], _unread: Sequence[Unread] = (), /) -> None:
+    def listed(self, items: Iterable[ApiNode], _unread: Sequence[Undecodable] = (), /) -> None:
         now = self._clock()
         self._queue.happened(self._cluster.relisted_nodes(items), now)
 
@@ -151,7 +151,7 @@ class NodeIntake:
         now = self._clock()
         self._queue.happened(self._cluster.node_gone(item.name, uid=item.metadata.uid), now)
 
-    def unread(self, which: Unread) -> None:
+    def unread(self, which: Undecodable) -> None:
         """Treats an undecodable node as deleted."""
         now = self._clock()
         self._queue.happened(self._cluster.node_gone(which.key[1]), now)
@@ -167,7 +167,7 @@ class HeartbeatIntake:
         self.resized: dict[str, str] = {}
         """Annotation of each existing Lease that names resized pods, by node."""
 
-    def listed(self, items: Iterable[ApiLease], _unread: Sequence[Unread] = (), /) -> None:
+    def listed(self, items: Iterable[ApiLease], _unread: Sequence[Undecodable] = (), /) -> None:
         leases = {lease.name: lease for lease in items}
         for name in self.resized.keys() - leases.keys():
             self._no_more(name)
@@ -181,7 +181,7 @@ class HeartbeatIntake:
     def gone(self, item: ApiLease) -> None:
         self._no_more(item.name)
 
-    def unread(self, which: Unread) -> None:
+    def unread(self, which: Undecodable) -> None:
         self._no_more(which.key[1])
 
     def _no_more(self, name: str) -> None:
@@ -217,7 +217,7 @@ class ObjectIntake(Generic[K]):
         self._queue, self._clock = queue, clock
         self._known: dict[tuple[str, str], K] = {}
 
-    def listed(self, items: Iterable[K], _unread: Sequence[Unread] = (), /) -> None:
+    def listed(self, items: Iterable[K], _unread: Sequence[Undecodable] = (), /) -> None:
         """Handles a full list; undecodable objects count as deleted."""
         there = {_key(item): item for item in items}
         for key in self._known.keys() - there.keys():
@@ -237,7 +237,7 @@ class ObjectIntake(Generic[K]):
             self._remove(item)
             self._happened()
 
-    def unread(self, which: Unread) -> None:
+    def unread(self, which: Undecodable) -> None:
         """Treats an undecodable object as deleted; pods that need it stay pending."""
         known = self._known.pop(which.key, None)
         if known is not None:
@@ -268,7 +268,7 @@ class ResourceClaimIntake:
         self._seen = Versions()
         self._known: dict[str, ApiResourceClaim] = {}
 
-    def listed(self, items: Iterable[ApiResourceClaim], unread: Sequence[Unread] = (), /) -> None:
+    def listed(self, items: Iterable[ApiResourceClaim], unread: Sequence[Undecodable] = (), /) -> None:
         claims = {item.uid: item for item in items}
         there = claims.keys() | {each.uid for each in unread}
         for uid in [uid for uid in self._known if uid not in there]:
@@ -287,7 +287,7 @@ class ResourceClaimIntake:
         self._known.pop(item.uid, None)
         self._queue.happened(_FREED if self._book.remove(item) else _CLAIM, self._clock())
 
-    def unread(self, which: Unread) -> None:
+    def unread(self, which: Undecodable) -> None:
         known = self._known.get(which.uid)
         if which.is_gone and known is not None:
             self.gone(known)

@@ -6,11 +6,11 @@ import json
 from typing import Final
 
 from fuzz import _codecs
-from partage_base.kube import KubeError, Node, Unread
+from partage_base.kube import KubeError, Node, Undecodable
 from partage_base.kube.errors import HEAD_BYTES
 from partage_base.kube.events import Lines, event_of
 from partage_base.kube.pages import page_of
-from partage_base.kube.unread import skipped
+from partage_base.kube.undecodable import skipped
 
 _LONGEST: Final = 300
 _META: Final = {"name": "p", "namespace": "d", "uid": "u", "resourceVersion": "7", "annotations": {"a": "b" * 300}}
@@ -42,7 +42,7 @@ def target(data: bytes) -> str:
         events = _events(rest, step)
     except KubeError as error:
         return _named(error)
-    return f"{len(events)} events, {sum(isinstance(each, Unread) for each in events)} passed over, {_page(rest)}"
+    return f"{len(events)} events, {sum(isinstance(each, Undecodable) for each in events)} passed over, {_page(rest)}"
 
 
 def _events(data: bytes, step: int) -> list[object]:

@@ -28,7 +28,7 @@ import uvloop
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from partage_base.keyring import KeyFolders, add_pair, load_public_keys
-from partage_base.kube import Access, ApiServer, Bookmark, Deleted, Event, KubeError, Unread, pods_path
+from partage_base.kube import Access, ApiServer, Bookmark, Deleted, Event, KubeError, Undecodable, pods_path
 from partage_scheduler.objects import ApiPod
 from rig.client.cluster import Cluster
 from rig.control.plane import ControlPlane, control_plane
@@ -122,7 +122,7 @@ class Soak:
                         self._told(event)
 
     def _told(self, event: Event[ApiPod]) -> None:
-        assert not isinstance(event, Bookmark | Unread)
+        assert not isinstance(event, Bookmark | Undecodable)
         pod, before = event.item, len(self.history.placed)
         if isinstance(event, Deleted):
             self.history.gone(pod)

@@ -28,7 +28,7 @@ from partage_base.kube import (
     Listed,
     Lost,
     Seen,
-    Unread,
+    Undecodable,
     follow,
     leases_path,
     nodes_path,
@@ -80,7 +80,7 @@ class _Nodes:
         self.faults: dict[str, str] = {}
         self._texts: dict[str, str] = {}
 
-    def listed(self, nodes: Iterable[SeenNode], unread: Iterable[Unread]) -> None:
+    def listed(self, nodes: Iterable[SeenNode], unread: Iterable[Undecodable]) -> None:
         known = {each.metadata.name: each for each in nodes}
         for name in self._texts.keys() - known.keys():
             self.gone(name)
@@ -109,7 +109,7 @@ class _Nodes:
         for held in (self.reports, self.faults, self._texts):
             held.pop(name, None)
 
-    def unread(self, which: Unread) -> None:
+    def unread(self, which: Undecodable) -> None:
         self.gone(which.key[1])
         if not which.is_gone:
             self.faults[which.key[1]] = which.why
@@ -123,7 +123,7 @@ class _Pods:
         self.facts: dict[tuple[str, str], PodFact] = {}
         self._advertisers: dict[tuple[str, str], str] = {}
 
-    def listed(self, pods: Iterable[SeenPod], _unread: Iterable[Unread]) -> None:
+    def listed(self, pods: Iterable[SeenPod], _unread: Iterable[Undecodable]) -> None:
         self.facts.clear()
         self._advertisers.clear()
         for each in pods:
@@ -187,10 +187,10 @@ class ClusterReader:
         self,
         name: str,
         seen: AsyncGenerator[Seen[T]],
-        listed: Callable[[Iterable[T], Iterable[Unread]], None],
+        listed: Callable[[Iterable[T], Iterable[Undecodable]], None],
         changed: Callable[[T], None],
         gone: Callable[[tuple[str, str]], None],
-        unread: Callable[[Unread], None] | None = None,
+        unread: Callable[[Undecodable], None] | None = None,
     ) -> None:
         async with aclosing(seen) as events:
             async for event in events:
@@ -202,7 +202,7 @@ class ClusterReader:
                         changed(item)
                     case Deleted(key=key):
                         gone(key)
-                    case Unread():
+                    case Undecodable():
                         (unread or _forgets(gone))(event)
                     case Lost(error):
                         self._lost[name] = str(error)
@@ -276,10 +276,10 @@ class ClusterReader:
         return tuple(each for one in found for each in one.notes)
 
 
-def _forgets(gone: Callable[[tuple[str, str]], None]) -> Callable[[Unread], None]:
+def _forgets(gone: Callable[[tuple[str, str]], None]) -> Callable[[Undecodable], None]:
     """Shows nothing of a pod that can't be read."""
 
-    def forget(which: Unread) -> None:
+    def forget(which: Undecodable) -> None:
         gone(which.key)
 
     return forget

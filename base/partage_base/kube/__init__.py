@@ -60,7 +60,7 @@ from partage_base.kube.paths import (
     token_path,
 )
 from partage_base.kube.server import ApiServer, Listing, PatchKind
-from partage_base.kube.unread import Unread
+from partage_base.kube.undecodable import Undecodable
 
 __all__ = [
     "NOT_ENDED",
@@ -96,8 +96,8 @@ __all__ = [
     "ServerFailed",
     "Throttled",
     "TooLarge",
+    "Undecodable",
     "Unreachable",
-    "Unread",
     "binding_path",
     "config_maps_path",
     "endpoint_slice_path",

@@ -13,7 +13,7 @@ import msgspec
 
 from partage_base.kube.answers import decoded, refusal
 from partage_base.kube.errors import HEAD_BYTES, Nonsense, TooLarge
-from partage_base.kube.unread import Unread, unread, unread_line
+from partage_base.kube.undecodable import Undecodable, unread, unread_line
 
 T = TypeVar("T")
 LONGEST_LINE_BYTES: Final = 10 << 20
@@ -50,7 +50,7 @@ class Bookmark(msgspec.Struct, frozen=True):
     """The initial list is complete: what follows are changes."""
 
 
-Event = Changed[T] | Deleted[T] | Unread | Bookmark
+Event = Changed[T] | Deleted[T] | Undecodable | Bookmark
 """An event of a watch."""
 
 
@@ -143,7 +143,7 @@ def event_of(call: str, line: bytes | Head, item_type: type[T]) -> Event[T]:
     return _event(call, decoded(call, line, _Line), item_type)
 
 
-def _named(call: str, line: Head) -> Unread:
+def _named(call: str, line: Head) -> Undecodable:
     why = "it is larger than is read"
     found = unread_line(line.text, why)
     if found is None:
@@ -159,10 +159,10 @@ def _event(call: str, read: _Line, item_type: type[T]) -> Event[T]:
     match read.type:
         case "ADDED" | "MODIFIED":
             item = _item(call, read, item_type)
-            return item if isinstance(item, Unread) else Changed(item, meta.resource_version, key)
+            return item if isinstance(item, Undecodable) else Changed(item, meta.resource_version, key)
         case "DELETED":
             item = _item(call, read, item_type)
-            return item if isinstance(item, Unread) else Deleted(item, meta.resource_version, key)
+            return item if isinstance(item, Undecodable) else Deleted(item, meta.resource_version, key)
         case "BOOKMARK":
             marks = decoded(call, read.object, _Marked).metadata.annotations or {}
             return Bookmark(meta.resource_version, ends_list=marks.get(LIST_ENDS) == "true")
@@ -170,7 +170,7 @@ def _event(call: str, read: _Line, item_type: type[T]) -> Event[T]:
             raise Nonsense(call, f"an event of type {other!r}")
 
 
-def _item(call: str, read: _Line, item_type: type[T]) -> T | Unread:
+def _item(call: str, read: _Line, item_type: type[T]) -> T | Undecodable:
     try:
         return decoded(call, read.object, item_type)
     except Nonsense as error:
@@ -181,13 +181,13 @@ class Fold(Generic[T]):
     """The latest state of all objects in a series of events."""
 
     def __init__(self) -> None:
-        self._last: dict[tuple[str, str], Changed[T] | Deleted[T] | Unread] = {}
+        self._last: dict[tuple[str, str], Changed[T] | Deleted[T] | Undecodable] = {}
         """Includes deleted objects, or a late event would bring them back."""
 
     def __len__(self) -> int:
         return len(self._last)
 
-    def take(self, event: Changed[T] | Deleted[T] | Unread) -> None:
+    def take(self, event: Changed[T] | Deleted[T] | Undecodable) -> None:
         last = self._last.get(event.key)
         if last is None or not _is_older(event.version, last.version):
             self._last[event.key] = event
@@ -197,9 +197,9 @@ class Fold(Generic[T]):
         return tuple(each.item for each in self._last.values() if isinstance(each, Changed))
 
     @property
-    def unread(self) -> tuple[Unread, ...]:
+    def unread(self) -> tuple[Undecodable, ...]:
         """Existing objects that can't be decoded."""
-        return tuple(each for each in self._last.values() if isinstance(each, Unread) and not each.is_gone)
+        return tuple(each for each in self._last.values() if isinstance(each, Undecodable) and not each.is_gone)
 
 
 def _is_older(version: str, than: str) -> bool:

@@ -20,7 +20,7 @@ from partage_base.kube.errors import Gone, KubeError
 from partage_base.kube.events import Bookmark, Changed, Deleted, Event
 from partage_base.kube.lists import Beginning
 from partage_base.kube.server import ApiServer
-from partage_base.kube.unread import Unread
+from partage_base.kube.undecodable import Undecodable
 
 T = TypeVar("T")
 LONG_S: Final = 30.0
@@ -31,7 +31,7 @@ class Listed(msgspec.Struct, Generic[T], frozen=True):
     """All existing items; an item that is not in the list is gone."""
 
     items: tuple[T, ...]
-    unread: tuple[Unread, ...] = ()
+    unread: tuple[Undecodable, ...] = ()
     """Existing objects that can't be decoded."""
 
 
@@ -41,7 +41,7 @@ class Lost(msgspec.Struct, frozen=True):
     error: KubeError
 
 
-Seen = Listed[T] | Changed[T] | Deleted[T] | Unread | Lost
+Seen = Listed[T] | Changed[T] | Deleted[T] | Undecodable | Lost
 """An event of `follow`."""
 
 
@@ -109,7 +109,7 @@ async def follow(  # noqa: PLR0913  (what to follow, and by what to wait)
 
 async def _moving(
     watch: AsyncGenerator[Event[T]], place: _Place, backoff: Backoff
-) -> AsyncGenerator[Changed[T] | Deleted[T] | Unread]:
+) -> AsyncGenerator[Changed[T] | Deleted[T] | Undecodable]:
     """The events of a watch without its bookmarks; updates `place`."""
     began_at = asyncio.get_running_loop().time()
     async for event in watch:

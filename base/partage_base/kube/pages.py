@@ -9,7 +9,7 @@ import msgspec
 
 from partage_base.kube.answers import decoded
 from partage_base.kube.errors import Nonsense
-from partage_base.kube.unread import Unread, unread
+from partage_base.kube.undecodable import Undecodable, unread
 
 T = TypeVar("T")
 _ALL: Final = 1024
@@ -20,7 +20,7 @@ class Page(msgspec.Struct, Generic[T], frozen=True):
     """One page of a list."""
 
     items: tuple[T, ...]
-    unread: tuple[Unread, ...]
+    unread: tuple[Undecodable, ...]
     version: str
     onward: str
     """The `continue` token of the next page; empty on the last one."""
@@ -69,10 +69,10 @@ def page_of(call: str, body: bytes, item_type: type[T]) -> Page[T]:
 
 
 def _one_by_one(call: str, body: bytes, item_type: type[T]) -> Page[T]:
-    """Decodes item by item and reports those that can't be decoded as `Unread`."""
+    """Decodes item by item and reports those that can't be decoded as `Undecodable`."""
     page = decoded(call, body, _Page[msgspec.Raw])
     items: list[T] = []
-    left_out: list[Unread] = []
+    left_out: list[Undecodable] = []
     for raw in page.items or ():
         try:
             items.append(decoded(call, raw, item_type))

@@ -25,7 +25,7 @@ from partage_base.kube.http1 import Request
 from partage_base.kube.pages import Batch, Page, page_of
 from partage_base.kube.paths import eviction_path
 from partage_base.kube.transport import Transport
-from partage_base.kube.unread import Unread, skipped
+from partage_base.kube.undecodable import Undecodable, skipped
 
 T = TypeVar("T")
 PatchKind = Literal["merge", "strategic", "json"]
@@ -49,7 +49,7 @@ class Listing(msgspec.Struct, Generic[T], frozen=True):
 
     items: tuple[T, ...]
     resource_version: str
-    unread: tuple[Unread, ...] = ()
+    unread: tuple[Undecodable, ...] = ()
     """Existing objects that can't be decoded."""
 
 
@@ -159,7 +159,7 @@ class ApiServer:
         large, or can't be decoded, is skipped and named.
         """
         items: list[T] = []
-        left_out: list[Unread] = []
+        left_out: list[Undecodable] = []
         batch = Batch(limit, most_bytes=self._most_answer_bytes)
         onward = ""
         while True:

@@ -19,7 +19,7 @@ from partage_base.kube import (
     ApiServer,
     NotAllowed,
     NotFound,
-    Unread,
+    Undecodable,
     leases_path,
     nodes_path,
     pods_path,
@@ -135,7 +135,7 @@ def _broker(root: Path) -> Told | Unseen:
         return Unseen(root / BROKER_SOCKET, str(error))
 
 
-def _unread(kind: str, passed_over: Iterable[Unread]) -> Iterator[str]:
+def _unread(kind: str, passed_over: Iterable[Undecodable]) -> Iterator[str]:
     for each in passed_over:
         where = f" on node {each.node}" if each.node else ""
         yield f"{kind} {'/'.join(filter(None, each.key))}{where}: {each.why}"

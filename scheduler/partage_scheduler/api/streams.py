@@ -24,7 +24,7 @@ from partage_base.kube import (
     Deleted,
     Listed,
     Lost,
-    Unread,
+    Undecodable,
     follow,
     leases_path,
     nodes_path,
@@ -53,7 +53,7 @@ MOST_AGAIN_S: Final = 5.0
 
 
 class Sink(Protocol[T_contra]):
-    def listed(self, items: Iterable[T_contra], unread: Sequence[Unread] = (), /) -> None:
+    def listed(self, items: Iterable[T_contra], unread: Sequence[Undecodable] = (), /) -> None:
         """All objects; `unread` lists those that can't be read, which are also passed to the method `unread`."""
         ...
 
@@ -63,7 +63,7 @@ class Sink(Protocol[T_contra]):
         """A deleted object, in its last state."""
         ...
 
-    def unread(self, which: Unread) -> None:
+    def unread(self, which: Undecodable) -> None:
         """An object that can't be read in its current state."""
         ...
 
@@ -189,7 +189,7 @@ class Follower:
     async def _followed(self, stream: Stream[T], sink: Sink[T]) -> None:
         repeats, unread = Repeats(every_s=30), Repeats(every_s=30)
 
-        def pass_over(*which: Unread) -> None:
+        def pass_over(*which: Undecodable) -> None:
             for each in which:
                 sink.unread(each)
                 self._passed_over(stream.name)
@@ -215,7 +215,7 @@ class Follower:
                         sink.listed(seen.items, seen.unread)
                         pass_over(*seen.unread)
                         self._turned(is_news=self._freshness.fresh(stream.name))
-                    case Unread():
+                    case Undecodable():
                         pass_over(seen)
                     case Lost(error):
                         repeats.failed("nothing is placed until this is followed again", error, kind=stream.name)
@@ -223,7 +223,7 @@ class Follower:
                 self._heard()
 
 
-def _say_unread(repeats: Repeats, kind: str, which: Unread) -> None:
+def _say_unread(repeats: Repeats, kind: str, which: Undecodable) -> None:
     if not which.is_gone:
         name = "/".join(filter(None, which.key))
         what = "an object can't be read, and is passed over"

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Generic, TypeVar
 
-from partage_base.kube.unread import Unread
+from partage_base.kube.undecodable import Undecodable
 from partage_scheduler.sharepods.cards import CardBook
 from partage_scheduler.sharepods.objects import Key, OwnedPod, SharePod, key_of
 from partage_scheduler.versions import Versions
@@ -34,7 +34,7 @@ class Catalogue(Generic[T]):
     def get(self, key: Key) -> T | None:
         return self._items.get(key)
 
-    def listed(self, items: Iterable[T], _unread: Sequence[Unread] = (), /) -> None:
+    def listed(self, items: Iterable[T], _unread: Sequence[Undecodable] = (), /) -> None:
         """An unreadable object counts as absent."""
         there = {item.metadata.uid: item for item in items}
         for known in [each for each in self._items.values() if each.metadata.uid not in there]:
@@ -54,7 +54,7 @@ class Catalogue(Generic[T]):
             del self._items[key_of(item)]
             self._told(key_of(item))
 
-    def unread(self, which: Unread) -> None:
+    def unread(self, which: Undecodable) -> None:
         key = Key(*which.key)
         if self._items.pop(key, None) is not None:
             self._told(key)

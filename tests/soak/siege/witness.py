@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import aclosing
 from typing import Final
 
-from partage_base.kube import ApiServer, Bookmark, Deleted, KubeError, Nonsense, Unread
+from partage_base.kube import ApiServer, Bookmark, Deleted, KubeError, Nonsense, Undecodable
 from partage_scheduler.objects import ApiPod
 
 _AGAIN_S: Final = 0.5
@@ -57,7 +57,7 @@ class Witness:
                     since = event.version
                     if isinstance(event, Deleted):
                         self._is_gone(event.item)
-                    elif isinstance(event, Unread):
+                    elif isinstance(event, Undecodable):
                         self.unread.add(event.key[1])
                     elif not isinstance(event, Bookmark):
                         self._is_there(event.item)

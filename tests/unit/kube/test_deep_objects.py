@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_base.kube import Changed, Deleted, Unread
+from partage_base.kube import Changed, Deleted, Undecodable
 from partage_base.kube.answers import DEEPEST, decoded, shallow
 from partage_base.kube.events import event_of
 from partage_base.kube.pages import page_of
@@ -65,7 +65,7 @@ def test_a_list_has_it_among_the_others(depth: int) -> None:
 
 def test_what_can_not_be_read_even_so_is_named_with_its_node() -> None:
     told = event_of("WATCH /x", b'{"type":"MODIFIED","object":%b}' % pod(deep(5000)), Shapeless)
-    assert isinstance(told, Unread)
+    assert isinstance(told, Undecodable)
     assert (told.key, told.uid, told.version, told.node) == (("team", "p"), "u-1", "7", "n1")
 
 

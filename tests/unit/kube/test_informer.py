@@ -23,8 +23,8 @@ from partage_base.kube import (
     Seen,
     ServerFailed,
     Throttled,
+    Undecodable,
     Unreachable,
-    Unread,
     follow,
     node_path,
     nodes_path,
@@ -269,7 +269,7 @@ def test_whatever_happens_in_whatever_order_what_is_seen_is_in_the_end_what_ther
                             known[item.metadata.name] = item.metadata.resource_version
                         case Deleted(item):
                             known.pop(item.metadata.name, None)
-                        case Unread() | Lost():
+                        case Undecodable() | Lost():
                             pass
 
             looking = asyncio.create_task(look())

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from partage_base.kube import ApiServer, Backoff, Changed, Listed, Node, Nonsense, Unread, follow, pods_path
+from partage_base.kube import ApiServer, Backoff, Changed, Listed, Node, Nonsense, Undecodable, follow, pods_path
 from partage_base.kube.events import LONGEST_LINE_BYTES
 from partage_base.kube.server import MOST_ANSWER_BYTES
 from support.kube import access_to
@@ -135,7 +135,7 @@ async def test_what_is_larger_than_any_line_and_any_page_is_passed_over_by_name(
     assert sorted(each.metadata.name for each in listed.items) == sorted(name for name, _ in small)
     (left_out,) = listed.unread
     assert (left_out.key, left_out.uid, left_out.is_gone) == (("team", "large"), "uid-large", False)
-    assert isinstance(changed, Unread if streams else Changed)
+    assert isinstance(changed, Undecodable if streams else Changed)
     assert len(server.pages) <= 20, "down to one and up again, not one by one"
 
 

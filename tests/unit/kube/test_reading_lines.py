@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_base.kube import Bookmark, Changed, Deleted, KubeError, Node, Nonsense, Unread
+from partage_base.kube import Bookmark, Changed, Deleted, KubeError, Node, Nonsense, Undecodable
 from partage_base.kube.answers import decoded
 from partage_base.kube.events import Lines, event_of
 from partage_base.kube.pages import page_of
@@ -57,7 +57,7 @@ def test_a_line_that_is_too_long_is_passed_over_by_its_objects_name(kind: str, *
     raw = pod_line("x" * 2000, kind=kind) + pod_line()
     long, short = [line for begin in range(0, len(raw), 64) for line in reader.take(raw[begin : begin + 64])]
     passed = event_of("WATCH /x", long, Node)
-    assert isinstance(passed, Unread)
+    assert isinstance(passed, Undecodable)
     assert (passed.key, passed.uid, passed.version, passed.is_gone) == (("team", "p"), "u-1", "7", is_gone)
     assert type(event_of("WATCH /x", short, Node)) is Changed
     assert reader.is_between
@@ -79,7 +79,7 @@ def test_an_object_of_another_shape_is_named_with_its_node_and_costs_nobody_else
         spec: dict[str, int]
 
     passed = event_of("WATCH /x", pod_line(), Counted)
-    assert isinstance(passed, Unread)
+    assert isinstance(passed, Undecodable)
     assert (passed.key, passed.node, passed.is_gone) == (("team", "p"), "n1", False)
     assert passed.annotations == {"name": "another"}
     assert "$.spec" in passed.why
@@ -115,7 +115,7 @@ def test_a_line_of_any_shape_is_an_event_or_an_expected_error(kind: str, body: o
     line = json.dumps({"type": kind, "object": body}).encode()
     got = event_or_error(lambda: event_of("WATCH /x", line, Node))
     told = {"ADDED": Changed, "MODIFIED": Changed, "DELETED": Deleted, "BOOKMARK": Bookmark}.get(kind)
-    assert isinstance(got, KubeError | Unread) or type(got) is told
+    assert isinstance(got, KubeError | Undecodable) or type(got) is told
     assert str(got).isprintable()
 
 

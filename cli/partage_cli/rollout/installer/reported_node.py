@@ -15,7 +15,7 @@ from partage_base.kube import (
     Lost,
     Node,
     Seen,
-    Unread,
+    Undecodable,
     follow,
     node_path,
     nodes_path,
@@ -57,7 +57,7 @@ class ReportedNode:
                 self._observe(node)
             case Deleted():
                 self._observe(None)
-            case Unread():
+            case Undecodable():
                 self._repeats.say("the Node can't be read; what was known of it stands", node=self.name, why=seen.why)
             case Lost(error):
                 self._repeats.failed("the API server can't be followed; it will be tried again", error)

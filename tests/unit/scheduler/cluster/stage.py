@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from partage_base.kube.unread import Unread
+from partage_base.kube.undecodable import Undecodable
 from partage_plugins.api import (
     Allocation,
     AnyKind,
@@ -135,13 +135,13 @@ class Told:
             self._pods.changed(each)
         return self._noted()
 
-    def listed(self, pods: Iterable[ApiPod], *unread: Unread) -> frozenset[Cause]:
+    def listed(self, pods: Iterable[ApiPod], *unread: Undecodable) -> frozenset[Cause]:
         self._pods.listed(pods, unread)
         for each in unread:
             self._pods.unread(each)
         return self._noted()
 
-    def unread(self, which: Unread) -> None:
+    def unread(self, which: Undecodable) -> None:
         self._pods.unread(which)
 
     def gone(self, uid: PodUid) -> frozenset[Cause]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from partage_base.kube.unread import Unread
+from partage_base.kube.undecodable import Undecodable
 from partage_plugins.api.keys import SIGNATURE
 from partage_scheduler.cluster.unknown import UNREAD
 from unit.scheduler.cluster.stage import FREED, NONE, POD, Stage, holding, piled
 
 HELD = holding("a", "n", "t0")
-UNREAD_SOMEWHERE = Unread(("team", "a"), "it is too large", HELD.uid, "9")
+UNREAD_SOMEWHERE = Undecodable(("team", "a"), "it is too large", HELD.uid, "9")
 UNREAD_ON_N = replace(UNREAD_SOMEWHERE, node="n")
 NOTED = replace(UNREAD_ON_N, annotations=HELD.metadata.annotations)
 

@@ -30,7 +30,7 @@ _PAGE: Final = re.compile(
 )
 
 
-class Unread(msgspec.Struct, frozen=True):
+class Undecodable(msgspec.Struct, frozen=True):
     """An object that exists, or was deleted, and whose content can't be decoded."""
 
     key: tuple[str, str]
@@ -48,7 +48,7 @@ class Unread(msgspec.Struct, frozen=True):
 class Skipped(msgspec.Struct, frozen=True):
     """A page of one object that can't be decoded."""
 
-    unread: Unread
+    unread: Undecodable
     version: str
     onward: str
 
@@ -80,15 +80,15 @@ class _Placed(msgspec.Struct, frozen=True):
     spec: _PodSpec = _PodSpec()
 
 
-def unread(call: str, raw: msgspec.Raw, why: str, *, is_gone: bool = False) -> Unread:
+def unread(call: str, raw: msgspec.Raw, why: str, *, is_gone: bool = False) -> Undecodable:
     """An object that does not have the expected form; raises `Nonsense` if it does not even have a name."""
     meta = decoded(call, raw, _Named).metadata
     node = _or(_Placed(), call, raw).spec.node_name
     notes = _or(_Noted(), call, raw).metadata.annotations
-    return Unread((meta.namespace, meta.name), why, meta.uid, meta.resource_version, node, is_gone, notes)
+    return Undecodable((meta.namespace, meta.name), why, meta.uid, meta.resource_version, node, is_gone, notes)
 
 
-def unread_line(head: bytes, why: str) -> Unread | None:
+def unread_line(head: bytes, why: str) -> Undecodable | None:
     """Decodes the beginning of a watch line; None if no API server writes such a line."""
     found = _LINE.match(head[:HEAD_BYTES])
     return None if found is None else _by_name(found, why, is_gone=found["type"] == b"DELETED")
@@ -110,9 +110,9 @@ def _or(nothing: T, call: str, raw: msgspec.Raw) -> T:
         return nothing
 
 
-def _by_name(found: re.Match[bytes], why: str, *, is_gone: bool = False) -> Unread:
+def _by_name(found: re.Match[bytes], why: str, *, is_gone: bool = False) -> Undecodable:
     def said(field: str) -> str:
         return (found[field] or b"").decode(errors="replace")
 
     key = said("namespace"), said("name")
-    return Unread(key, why, said("uid"), said("resourceVersion"), is_gone=is_gone)
+    return Undecodable(key, why, said("uid"), said("resourceVersion"), is_gone=is_gone)

@@ -19,10 +19,10 @@ from unit.gpu_discovery.nvml.made import card, node
 _LOST: Final = SilentCard(index=0, fault="GPU is lost (15)")
 _STORY: Final[tuple[wire.Told, ...]] = (
     wire.Opened(),
-    wire.Looked(node(card("a", 0, links={"b": 18}), card("b", 1))),
+    wire.SnapshotTaken(node(card("a", 0, links={"b": 18}), card("b", 1))),
     wire.Reported(Xid(uuid="a", number=79)),
     wire.Changed(),
-    wire.Looked(node(card("b", 1), silent=(_LOST,))),
+    wire.SnapshotTaken(node(card("b", 1), silent=(_LOST,))),
     wire.Sampled(()),
     wire.Working(),
     wire.Ended(Trouble(kind="failed", sentence="gone")),
@@ -49,18 +49,18 @@ def target(data: bytes) -> str:
     known: NodeFacts | None = None
     said = "nothing"
     for packet in data.split(b"\n"):
-        talk.ask(wire.AskLook(), 0.0)
+        talk.ask(wire.AskSnapshot(), 0.0)
         try:
             told = wire.WORDS.told(packet)
         except wire.NotUnderstood:
             return "refused"
         said = type(told).__name__
         talk.process.says(told)
-        answer = talk.ask(wire.AskLook(), 0.0)
-        if isinstance(answer, wire.Looked):
+        answer = talk.ask(wire.AskSnapshot(), 0.0)
+        if isinstance(answer, wire.SnapshotTaken):
             known = _remembered(answer.facts, known)
     talk.process.dies("ended")
-    if talk.ask(wire.AskLook(), float("inf")) not in (None, *_answers(data)):
+    if talk.ask(wire.AskSnapshot(), float("inf")) not in (None, *_answers(data)):
         raise AssertionError("an answer came from nowhere")
     return said
 

@@ -10,7 +10,7 @@ from partage_cli.doctor.findings import About, Finding
 from partage_cli.doctor.local_node import LocalNode, Unseen, names_in, text_of
 from partage_cli.pauses import said_pauses
 from partage_cli.tables import few
-from partage_gpu.discovery.native import Registered, has_driver, registered_in
+from partage_gpu.discovery.device_plugin import Registered, has_driver, registered_in
 from partage_plugins.api import GPU, GpuPart, Inventory
 from partage_plugins.api.health import HealthCause
 from partage_plugins.api.places import INVENTORY_FILE

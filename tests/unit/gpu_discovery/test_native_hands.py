@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from partage_gpu.discovery.device_plugin import Names, registered_in
 from partage_gpu.discovery.known import KnownCards, seen
-from partage_gpu.discovery.native import Names, registered_in
 from unit.gpu_discovery.making import HANGS, MIG_A, MIG_B, ONE, TWO, MadeNode, gpu, instance, node_of, use
 
 GIVEN = "degraded: kubelet gave it to pod ml/train (container main)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
-from partage_gpu.discovery.native import HELD_FOR_S
+from partage_gpu.discovery.device_plugin import HELD_FOR_S
 from partage_gpu.discovery.node_files import CHECKPOINT, SOCKETS
 from partage_plugins.api.node import DeviceUse
 from unit.gpu_discovery.making import MIG_A, MIG_B, ONE, THREE, TWO, MadeNode, gpu, instance, node_of, use

@@ -18,9 +18,9 @@ from typing import Final, Protocol
 import structlog
 
 from partage_gpu.discovery.causes import GONE, Away, away_by
+from partage_gpu.discovery.device_plugin import DevicePluginAllocations, Hands, Names, hands, natives_after
 from partage_gpu.discovery.health import History, let_go, recalled, stepped
 from partage_gpu.discovery.known import KnownCards, gpu_of, recalled_cards, seen
-from partage_gpu.discovery.native import Hands, Names, Natives, hands, natives_after
 from partage_gpu.discovery.node_files import KubeletFolder, last_part
 from partage_gpu.discovery.parts import Findings, gauges, part_of
 from partage_gpu.discovery.pool import beyond_memory, pools
@@ -164,13 +164,13 @@ class Discovery:
 
 def _recalled(
     part: GpuPart | None, now_s: float, settings: DiscoverySettings
-) -> tuple[KnownCards, dict[CardId, History], Natives]:
+) -> tuple[KnownCards, dict[CardId, History], DevicePluginAllocations]:
     """The state that the last inventory preserves."""
     if part is None:
-        return KnownCards(), {}, Natives()
+        return KnownCards(), {}, DevicePluginAllocations()
     histories = {gpu_of(card): recalled(card.condition, now_s, settings.rules) for card in reversed(part.cards)}
     had_natives = part.reservable or any(card.pool == "kubelet" for card in part.cards)
-    return recalled_cards(part), histories, Natives(now_s if had_natives else None)
+    return recalled_cards(part), histories, DevicePluginAllocations(now_s if had_natives else None)
 
 
 def _reserved(part: GpuPart | None) -> dict[CardId, str]:

@@ -8,7 +8,7 @@ from typing import Final
 
 import structlog
 
-from partage_gpu.discovery.native import Registered, Traces, registered_in
+from partage_gpu.discovery.device_plugin import Registered, Traces, registered_in
 from partage_plugins.api.gpu import GPU, GpuPart
 from partage_plugins.api.limits import MAX_ANNOTATION_BYTES
 from partage_plugins.api.places import INVENTORY_FILE

@@ -10,9 +10,9 @@ from typing import Final, get_args
 from msgspec.structs import replace
 
 from partage_gpu.discovery.causes import BLIND, plain
+from partage_gpu.discovery.device_plugin import Hands
 from partage_gpu.discovery.health import History, told
 from partage_gpu.discovery.known import KnownCards, Links, gpu_of
-from partage_gpu.discovery.native import Hands
 from partage_gpu.discovery.pool import Pools
 from partage_gpu.nvml.facts import Sample
 from partage_plugins.api.gpu import Card, GpuPart, Pool

@@ -17,7 +17,7 @@ from partage_gpu.nvml.facts import Trouble, Xid
 P_co = TypeVar("P_co", bound="Process", covariant=True)
 _FRESH_S: Final = 5.0
 _ANSWERS: Final[dict[type, type[wire.Answer]]] = {
-    wire.AskLook: wire.Looked,
+    wire.AskSnapshot: wire.SnapshotTaken,
     wire.AskSamples: wire.Sampled,
 }
 
@@ -112,7 +112,7 @@ class Conversation(Generic[P_co]):
                 self.is_ready = True
             case wire.Working():
                 pass
-            case wire.Looked() | wire.Sampled():
+            case wire.SnapshotTaken() | wire.Sampled():
                 self._answered(told)
             case wire.Changed():
                 with self._changed:
@@ -130,7 +130,7 @@ class Conversation(Generic[P_co]):
             self._answers[type(answer)] = (answer, self._heard)
             self._changed.notify_all()
             is_late = type(answer) not in self._waiting
-        if is_late and isinstance(answer, wire.Looked):
+        if is_late and isinstance(answer, wire.SnapshotTaken):
             self._wake()
 
     def _end(self, how: str) -> None:
@@ -138,6 +138,6 @@ class Conversation(Generic[P_co]):
             self._how_it_ended = how
             self.is_over = True
             self._changed.notify_all()
-            is_news = wire.Looked not in self._waiting
+            is_news = wire.SnapshotTaken not in self._waiting
         if is_news:
             self._wake()

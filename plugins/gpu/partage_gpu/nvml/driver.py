@@ -119,8 +119,8 @@ class Driver:
             child = self._running(times_let_go, until)
             if isinstance(child, Trouble):
                 return child
-            answer = child.ask(wire.AskLook(), until)
-            if isinstance(answer, wire.Looked):
+            answer = child.ask(wire.AskSnapshot(), until)
+            if isinstance(answer, wire.SnapshotTaken):
                 return answer.facts
             if not child.is_over:
                 return self._unanswered(child)

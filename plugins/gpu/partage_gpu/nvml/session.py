@@ -17,9 +17,9 @@ from partage_gpu.nvml import wire
 from partage_gpu.nvml.events import Watch
 from partage_gpu.nvml.facts import Xid
 from partage_gpu.nvml.libraries import NoDriver
-from partage_gpu.nvml.look import FullLook, samples
 from partage_gpu.nvml.parent import Parent
 from partage_gpu.nvml.signs import VitalSigns
+from partage_gpu.nvml.snapshot import Snapshot, samples
 
 _EVERY_S: Final = 1.0
 _MOST_PART: Final = 0.05
@@ -37,7 +37,7 @@ class Session:
         nvml.gate.returned = self._returned
         self._folder = os.path.join(driver_root, _KNOWN_TO_THE_KERNEL)  # noqa: PTH118  pathlib is memory
         self._in_kernel = self._listed()
-        self._look = FullLook(driver_root)
+        self._look = Snapshot(driver_root)
         self._vital = VitalSigns()
         self._watch = Watch(self._reported)
         self._watch.start()
@@ -61,9 +61,9 @@ class Session:
 
     def _answer(self, question: wire.Question) -> None:
         match question:
-            case wire.AskLook():
+            case wire.AskSnapshot():
                 self._read_signs()  # only later changes are new to the parent
-                self._parent.tell(wire.Looked(self._look.facts()))
+                self._parent.tell(wire.SnapshotTaken(self._look.facts()))
             case wire.AskSamples():
                 self._parent.tell(wire.Sampled(nvml.of_node(samples)))
 

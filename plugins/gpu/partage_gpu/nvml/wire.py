@@ -63,7 +63,7 @@ class Ended(Struct, frozen=True, tag="ended"):
     trouble: Trouble
 
 
-class AskLook(Struct, frozen=True, tag="look"):
+class AskSnapshot(Struct, frozen=True, tag="look"):
     """Asks for a full look at the cards."""
 
 
@@ -79,7 +79,7 @@ class Working(Struct, frozen=True, tag="working"):
     """The driver is slow, but calls return."""
 
 
-class Looked(Struct, frozen=True, tag="looked"):
+class SnapshotTaken(Struct, frozen=True, tag="looked"):
     facts: NodeFacts
 
 
@@ -97,7 +97,7 @@ class Reported(Struct, frozen=True, tag="reported"):
     xid: Xid
 
 
-Question = AskLook | AskSamples
-Answer = Looked | Sampled
-Told = Opened | Working | Looked | Sampled | Changed | Reported | Ended
+Question = AskSnapshot | AskSamples
+Answer = SnapshotTaken | Sampled
+Told = Opened | Working | SnapshotTaken | Sampled | Changed | Reported | Ended
 WORDS: Final = Packets[Question, Told](Question, Told)

@@ -80,7 +80,7 @@ TOLD = st.one_of(
     st.just(wire.Opened()),
     st.just(wire.Working()),
     st.just(wire.Changed()),
-    st.builds(wire.Looked, NODES),
+    st.builds(wire.SnapshotTaken, NODES),
     st.builds(wire.Sampled, st.lists(SAMPLES, max_size=3).map(tuple)),
     st.builds(wire.Reported, st.builds(Xid, uuid=_SMALL, number=st.integers(0, 200))),
     st.builds(wire.Ended, st.builds(Trouble, kind=_KINDS, sentence=_SMALL)),

@@ -11,7 +11,7 @@ from partage_gpu.nvml.facts import Trouble, Xid
 from unit.gpu_discovery.nvml.made import card, node
 
 LONG_S = 60.0
-FACTS = wire.Looked(node(card("a")))
+FACTS = wire.SnapshotTaken(node(card("a")))
 
 
 class Child:
@@ -49,7 +49,7 @@ class Talk:
         return self.conversation.process
 
     def ask(self, *, within_s: float) -> wire.Answer | None:
-        return self.conversation.ask(wire.AskLook(), self.now + within_s)
+        return self.conversation.ask(wire.AskSnapshot(), self.now + within_s)
 
 
 def test_an_answer_is_given_to_who_asked_and_wakes_nobody() -> None:
@@ -63,7 +63,7 @@ def test_a_question_without_an_answer_is_asked_once_however_often_it_is_put() ->
     talk = Talk()
     assert talk.ask(within_s=0) is None
     assert talk.ask(within_s=0) is None
-    assert talk.child.asked == [wire.AskLook()]
+    assert talk.child.asked == [wire.AskSnapshot()]
 
 
 def test_a_late_answer_wakes_and_is_given_to_the_next_who_asks() -> None:

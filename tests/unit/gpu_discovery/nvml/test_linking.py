@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_gpu.nvml.look import LinkedCard, links_between
+from partage_gpu.nvml.snapshot import LinkedCard, links_between
 
 
 def cards(*ends: Sequence[str | None]) -> dict[str, LinkedCard]:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partage_gpu.driver_root import LIBRARY, OPERATORS, installed_root, library_below
-from partage_gpu.nvml.look import numa_node_of, profile_of
+from partage_gpu.nvml.snapshot import numa_node_of, profile_of
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ AUDITED = st.one_of(
 )
 SAID = st.tuples(st.just(wire.WORDS), made.TOLD) | st.tuples(st.just(audit.WORDS), AUDITED)
 ASKED = st.one_of(
-    st.tuples(st.just(wire.WORDS), st.sampled_from([wire.AskLook(), wire.AskSamples()])),
+    st.tuples(st.just(wire.WORDS), st.sampled_from([wire.AskSnapshot(), wire.AskSamples()])),
     st.tuples(st.just(audit.WORDS), st.builds(audit.AskUse, TEXTS) | st.builds(audit.AskLimit, TEXTS, TEXTS, U64)),
 )
 Said = tuple[Packets[Any, Any], Any]
@@ -98,7 +98,7 @@ def test_thirty_two_cards_cut_in_seven_fit_into_one_message() -> None:
         InstanceFacts(uuid=f"MIG-{place:036}", profile="1g.10gb+me", memory_bytes=1 << 40) for place in range(7)
     )
     cards = (made.card(f"GPU-{one:036}", one, links=links, instances=instances) for one in range(32))
-    assert len(wire.WORDS.encoded(wire.Looked(made.node(*cards)))) < wire.MAX_BYTES / 2
+    assert len(wire.WORDS.encoded(wire.SnapshotTaken(made.node(*cards)))) < wire.MAX_BYTES / 2
 
 
 def test_as_many_processes_as_a_card_may_have_fit_into_one_message() -> None:
@@ -108,4 +108,4 @@ def test_as_many_processes_as_a_card_may_have_fit_into_one_message() -> None:
 
 def test_what_no_packet_can_carry_is_refused_where_it_is_written() -> None:
     with pytest.raises(NotUnderstood, match="allowed"):
-        wire.WORDS.encoded(wire.Looked(made.node(made.card("x" * wire.MAX_BYTES))))
+        wire.WORDS.encoded(wire.SnapshotTaken(made.node(made.card("x" * wire.MAX_BYTES))))

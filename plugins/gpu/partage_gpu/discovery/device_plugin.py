@@ -88,7 +88,7 @@ class Traces:
 
 
 @dataclass(frozen=True)
-class Natives:
+class DevicePluginAllocations:
     seen_at_s: float | None = None
 
     def are_there(self, now_s: float) -> bool:
@@ -96,12 +96,14 @@ class Natives:
         return self.seen_at_s is not None and now_s - self.seen_at_s < HELD_FOR_S
 
 
-def natives_after(natives: Natives, traces: Traces, names: Names, now_s: float) -> Natives:
+def natives_after(
+    natives: DevicePluginAllocations, traces: Traces, names: Names, now_s: float
+) -> DevicePluginAllocations:
     """Updates the state after one more look at kubelet's folder."""
     if has_plugin(traces.registered or {}, names) or has_driver(traces.sockets or ()):
-        return Natives(now_s)
+        return DevicePluginAllocations(now_s)
     is_blind = traces.registered is None or traces.sockets is None
-    return Natives(now_s) if is_blind and natives.are_there(now_s) else natives
+    return DevicePluginAllocations(now_s) if is_blind and natives.are_there(now_s) else natives
 
 
 def has_plugin(registered: Registered, names: Names) -> bool:

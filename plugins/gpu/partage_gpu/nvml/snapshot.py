@@ -29,7 +29,7 @@ class _Card(NamedTuple):
     ends: tuple[str | None, ...]
 
 
-class FullLook:
+class Snapshot:
     def __init__(self, driver_root: str) -> None:
         self._driver_root = driver_root
         self._known: dict[str, _Card] = {}

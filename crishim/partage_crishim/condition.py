@@ -22,8 +22,8 @@ from partage_base.daemon.web import METRICS
 from partage_base.files import write_whole
 from partage_base.version import VERSION
 from partage_crishim.parts import Parts
+from partage_crishim.proxy import Counters, answers
 from partage_crishim.rules.errors import NodeNotReady
-from partage_crishim.splice import Counters, answers
 
 LOOK_EVERY_S: Final = 1.0
 _WRITE_EVERY_S: Final = 5.0

@@ -19,17 +19,17 @@ from partage_base.cri import Changes, CreateRequest, rewritten
 from partage_base.inventory_file import InventoryFile
 from partage_base.keyring import Keyring
 from partage_crishim.containerd import Containerd
-from partage_crishim.guardian import Guardian
+from partage_crishim.decisions import Ending, Rewrite
+from partage_crishim.device_filter import DeviceFilter
 from partage_crishim.kubelet import Kubelet
 from partage_crishim.ledger import CardLedger
+from partage_crishim.pid_namespace import PidNamespaceCheck
 from partage_crishim.rules.allocation import Claim, Signatures, claim_of, require_meant
 from partage_crishim.rules.confinement import Confinement, is_fractional, require_confinable
 from partage_crishim.rules.conversion import changes_of, runtime_of, security_of, shown
 from partage_crishim.rules.errors import NodeNotReady
 from partage_crishim.rules.holdings import Holding, require_cards, require_counted
 from partage_crishim.rules.placement import PathTarget, Roots, require_apart, require_sources
-from partage_crishim.siblings import Siblings
-from partage_crishim.verdicts import Ending, Rewrite
 from partage_plugins.api import Container, ContainerAllocation, Granted, NodeName
 from partage_plugins.api.keys import ALLOCATION, SIGNATURE
 from partage_plugins.framework.node import Adjusted
@@ -88,8 +88,8 @@ class GrantRewriter:
     inventory: InventoryFile
     containerd: Containerd
     ledger: CardLedger
-    guardian: Guardian
-    siblings: Siblings
+    device_filter: DeviceFilter
+    pid_namespace: PidNamespaceCheck
     kubelet: Kubelet
     host: PluginHost
     took: Callable[[float], None]
@@ -125,7 +125,7 @@ class GrantRewriter:
         default = config.default_handler
         require_confinable(security, cards, known.gpu, self.policy.confinement, default_handler=default)
         if request.pod_pid and is_fractional(cards, known.gpu):
-            await self.siblings.require_harmless(request)
+            await self.pid_namespace.require_harmless(request)
         container = shown(request, record, security, runtime_of(config, handler), gang=claim.allocation.gang)
         mine = Holding.of(record, cards, pod=request.uid, container=request.container)
         reservation = await self.ledger.reserve(mine, known.gpu)
@@ -150,5 +150,5 @@ class GrantRewriter:
         require_enforced(adjusted.unenforced, self.policy.enforcement)
         require_apart(request.mounts, adjusted.adjustment.places)
         require_sources(adjusted.adjustment, adjusted.owners, target_of, self.policy.roots)
-        guard = await self.guardian.changes(request, adjusted.adjustment.env)
+        guard = await self.device_filter.changes(request, adjusted.adjustment.env)
         return changes_of(adjusted.adjustment, record, guard)

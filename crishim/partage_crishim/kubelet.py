@@ -14,10 +14,10 @@ from typing import Final
 
 from partage_base.cri import CHECKPOINT, CreateRequest, CriError, PodResources, recorded_uses
 from partage_base.cri.device_uses import LOGS, device_uses, pods_by_uid
+from partage_crishim.decisions import STATUS
+from partage_crishim.rules.device_plugin import require_ours
 from partage_crishim.rules.errors import NodeNotReady, NoRoom
 from partage_crishim.rules.guard import card_ids
-from partage_crishim.rules.natives import require_ours
-from partage_crishim.verdicts import STATUS
 from partage_plugins.api import CardId, GpuGrant, GpuPart
 from partage_plugins.api.node import DeviceUse
 

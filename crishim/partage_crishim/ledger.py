@@ -12,8 +12,9 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Final
 
 from partage_crishim.containerd import Containerd
+from partage_crishim.decisions import Ending
 from partage_crishim.records import Records
-from partage_crishim.reservations import Reservations, Table
+from partage_crishim.reservations import Reservations, ReservationStore
 from partage_crishim.rules.allocation import require_not_older
 from partage_crishim.rules.errors import NodeNotReady, NoRoom
 from partage_crishim.rules.holdings import (
@@ -26,7 +27,6 @@ from partage_crishim.rules.holdings import (
     require_room,
 )
 from partage_crishim.rules.regrants import Regrants, as_counted, in_force, regrant_of
-from partage_crishim.verdicts import Ending
 from partage_plugins.api import Allocation, ContainerKey, GpuPart
 
 _TRIES: Final = 5
@@ -117,7 +117,7 @@ class CardLedger:
                 self._keys[key] = (lock, users - 1)
 
     @contextlib.asynccontextmanager
-    async def _table(self, *, fresh: bool) -> AsyncGenerator[tuple[Table, Listing], None]:
+    async def _table(self, *, fresh: bool) -> AsyncGenerator[tuple[ReservationStore, Listing], None]:
         for again in range(_TRIES):
             listing = await self._containerd.listing(fresh=fresh or again > 0)
             async with self._reservations.locked() as table:
@@ -129,7 +129,7 @@ class CardLedger:
                     return
         raise NodeNotReady("partage: another crishim on this node is busy with its cards; kubelet tries again")
 
-    def _reserved(self, table: Table, listing: Listing, mine: Holding, part: GpuPart | None) -> Reservation:
+    def _reserved(self, table: ReservationStore, listing: Listing, mine: Holding, part: GpuPart | None) -> Reservation:
         """Reserve, or refuse if the allocation is older than one that was in force, or the cards have no room."""
         listing, reservations = as_counted(listing, table.reservations, self._records.regrants())
         floor = self._records.floor(mine.pod)

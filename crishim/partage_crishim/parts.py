@@ -14,21 +14,21 @@ from partage_base.claim_records import ClaimRecords
 from partage_base.cri import PodResources, RuntimeClient
 from partage_base.inventory_file import InventoryFile
 from partage_base.keyring import Keyring
+from partage_crishim.admission import Admission, AuditEvent
 from partage_crishim.claims import ClaimGate
 from partage_crishim.collector import Collector
 from partage_crishim.containerd import Containerd
+from partage_crishim.device_filter import DeviceFilter
 from partage_crishim.grants import GrantPolicy, GrantRewriter, default_roots
-from partage_crishim.guardian import Guardian
-from partage_crishim.judge import AuditEvent, Judge
 from partage_crishim.kubelet import Kubelet
 from partage_crishim.ledger import CardLedger
+from partage_crishim.pid_namespace import PidNamespaceCheck
 from partage_crishim.records import Records
 from partage_crishim.reservations import Reservations, since_boot
 from partage_crishim.resizes import Resizes
 from partage_crishim.rules.confinement import Confinement
 from partage_crishim.rules.guard import GuardPolicy
 from partage_crishim.settings import CrishimSettings
-from partage_crishim.siblings import Siblings
 from partage_plugins.api import NodeName
 from partage_plugins.errors import PartageError
 from partage_plugins.host import PluginHost
@@ -101,14 +101,14 @@ class Parts:
             clean_up=self.clean_up,
             tell=trouble,
         )
-        siblings = Siblings(self.containerd, self.ledger, policy.grants.confinement)
-        self.guardian = Guardian(
+        pid_namespace = PidNamespaceCheck(self.containerd, self.ledger, policy.grants.confinement)
+        self.device_filter = DeviceFilter(
             policy=policy.guard,
             inventory=self.inventory,
             containerd=self.containerd,
             kubelet=kubelet,
             ledger=self.ledger,
-            siblings=siblings,
+            pid_namespace=pid_namespace,
         )
         grants = GrantRewriter(
             node=node,
@@ -117,8 +117,8 @@ class Parts:
             inventory=self.inventory,
             containerd=self.containerd,
             ledger=self.ledger,
-            guardian=self.guardian,
-            siblings=siblings,
+            device_filter=self.device_filter,
+            pid_namespace=pid_namespace,
             kubelet=kubelet,
             host=host,
             took=took,
@@ -132,4 +132,4 @@ class Parts:
             runtime=runtime,
             confinement=policy.grants.confinement,
         )
-        self.judge = Judge(grants, self.guardian, claims, tell)
+        self.admission = Admission(grants, self.device_filter, claims, tell)

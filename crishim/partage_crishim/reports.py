@@ -11,8 +11,8 @@ import structlog
 from partage_base.condition import LONGEST_NAME, MOST_GUARDED, Guarded
 from partage_base.daemon.logs import Repeats
 from partage_base.daemon.metrics import Histogram, Metrics
-from partage_crishim.judge import AuditEvent
-from partage_crishim.splice.counters import SECONDS, Counters
+from partage_crishim.admission import AuditEvent
+from partage_crishim.proxy.counters import SECONDS, Counters
 from partage_plugins.errors import PartageError
 
 _OF_LATE_S: Final = 600.0

@@ -57,11 +57,11 @@ class Reservations:
     def __init__(self, folder: Path, *, clock: Callable[[], float] = since_boot) -> None:
         self._folder = str(folder)
         self._clock = clock
-        self._table = Table(self._folder, clock)
+        self._table = ReservationStore(self._folder, clock)
         self._ended_s: dict[str, float] = {}
 
     @contextlib.asynccontextmanager
-    async def locked(self) -> AsyncGenerator[Table, None]:
+    async def locked(self) -> AsyncGenerator[ReservationStore, None]:
         """The locked folder, to read and change; do not await inside."""
         deadline = time.monotonic() + _LOCK_DEADLINE_S
         while True:
@@ -76,7 +76,7 @@ class Reservations:
             await asyncio.sleep(_LOCK_PAUSE_S)
 
     @contextlib.contextmanager
-    def locked_at_once(self) -> Generator[Table | None, None, None]:
+    def locked_at_once(self) -> Generator[ReservationStore | None, None, None]:
         """The same without waiting: None if another process holds the lock."""
         lock = self._opened()
         try:
@@ -95,7 +95,7 @@ class Reservations:
         """A new reservation of this process; `Table.write` stores it."""
         return Reservation(held=held, token=os.urandom(8).hex(), until_s=self._clock() + LIFETIME_S)
 
-    def drop_over(self, table: Table, listing: Listing) -> None:
+    def drop_over(self, table: ReservationStore, listing: Listing) -> None:
         """Remove the reservations that this listing covers."""
         dropped = over(table.reservations, listing, self._ended_s)
         table.drop(dropped, listing)
@@ -130,7 +130,7 @@ class Reservations:
             return os.open(path, flags, 0o600)
 
 
-class Table:
+class ReservationStore:
     """One process's view of the folder and its horizon; use only while the lock is held."""
 
     def __init__(self, folder: str, clock: Callable[[], float]) -> None:

@@ -31,10 +31,10 @@ from partage_crishim.kubelet import KubeletSign
 from partage_crishim.ledger import CardLedger
 from partage_crishim.listener import Listener, listen
 from partage_crishim.parts import OWN_FOLDER, Parts, Policy
+from partage_crishim.proxy import Counters, ProxyServer
 from partage_crishim.reports import Reports
 from partage_crishim.rules.errors import NodeNotReady
 from partage_crishim.settings import CrishimSettings
-from partage_crishim.splice import Counters, Splicer
 from partage_plugins.api import NodeName
 from partage_plugins.api.places import CRISHIM_CONDITION, KUBELET_SPOKE, RESIZES_FOLDER
 
@@ -73,11 +73,11 @@ async def start(settings: CrishimSettings, daemon: Daemon) -> Crishim:
     )
     stack.push_async_callback(_settle, parts.ledger)
     sign = KubeletSign(settings.root / KUBELET_SPOKE, failed=reports.trouble)
-    splicer = Splicer(runtime_path, parts.judge, on_call=sign.note, counters=counters)
-    stack.push_async_callback(splicer.drain, settings.drain_s)
+    proxy = ProxyServer(runtime_path, parts.admission, on_call=sign.note, counters=counters)
+    stack.push_async_callback(proxy.drain, settings.drain_s)
     listener = await _listening(settings, reports)
     stack.callback(listener.close)
-    splicer.serve(listener.socket)
+    proxy.serve(listener.socket)
     own = settings.root / OWN_FOLDER
     clear_unfinished(
         own, own / "records/containers", own / "records/pods", own / "records/regrants", settings.root / RESIZES_FOLDER

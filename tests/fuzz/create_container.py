@@ -16,7 +16,7 @@ from typing import Final
 from fuzz._requests import ANNOTATIONS, ENV, MOUNTS, keys_of, said
 from fuzz.engine.wire_mutation import NoMessage, change_message
 from partage_base.cri import MessageWrong, read_create
-from partage_crishim.verdicts import CREATE_CONTAINER, HeldCall, Pass, Refuse, Rewrite
+from partage_crishim.decisions import CREATE_CONTAINER, InterceptedCall, Pass, Refuse, Rewrite
 from partage_plugins.api.nvidia import MIG_VARIABLES, VISIBLE, mounted_name
 from partage_plugins.rules.paths import clean_path
 from unit.cri import gogo
@@ -96,7 +96,7 @@ def target(data: bytes) -> str:
     crishim, message = (_WITH if data[:1] > b"\x7f" or data[:1] == b"\1" else _WITHOUT), data[1:]
     crishim.stage.told.clear()
     crishim.stage.now_s += 1000
-    verdict = _LOOP.run_until_complete(crishim.judge(HeldCall(CREATE_CONTAINER, message)))
+    verdict = _LOOP.run_until_complete(crishim.admission(InterceptedCall(CREATE_CONTAINER, message)))
     if defects := [told.error for told in crishim.stage.told if told.what == "defect" and told.error]:
         raise defects[0]
     match verdict:

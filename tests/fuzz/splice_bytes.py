@@ -11,11 +11,11 @@ from typing import Final
 
 from hpack import Encoder
 
-from partage_crishim.h2.outbox import CallEnded, VerdictUnwanted, VerdictWanted
-from partage_crishim.h2.pair import Pair
-from partage_crishim.h2.quota import Quota, QuotaLimits
-from partage_crishim.h2.stand_in import StandIn
-from partage_crishim.verdicts import Code, Ending, Pass, Refuse, Rewrite, Verdict
+from partage_crishim.decisions import Code, Decision, Ending, Pass, Refuse, Rewrite
+from partage_crishim.proxy.http2.connection_pair import ConnectionPair
+from partage_crishim.proxy.http2.outbox import CallEnded, DecisionUnwanted, DecisionWanted
+from partage_crishim.proxy.http2.quota import Quota, QuotaLimits
+from partage_crishim.proxy.http2.unavailable import UnavailableResponder
 from support.splice import wire
 from support.splice.wire import Frame, Reader
 
@@ -68,8 +68,8 @@ DICTIONARY: Final = (
 class _Story:
     def __init__(self) -> None:
         self.quota = Quota(_LIMITS)
-        self.pair = Pair(self.quota)
-        self.verdicts: list[Verdict] = []
+        self.pair = ConnectionPair(self.quota)
+        self.verdicts: list[Decision] = []
         self.waiting: list[int] = []
         self.owed = 0
         self._up, self._down = Reader(), Reader()
@@ -80,12 +80,12 @@ class _Story:
         if self.owed < 0:
             raise AssertionError("told twice")
 
-    def judge(self, how: int) -> None:
+    def admission(self, how: int) -> None:
         if self.waiting:
             ended = self.told
             verdict = (Pass(ended), Rewrite(b"new", ended), Refuse(Code.INTERNAL, "é\n%"))[how % 3]
             self.owed += how % 3 < 2
-            self.pair.judged(self.waiting.pop(0), verdict)
+            self.pair.decided(self.waiting.pop(0), verdict)
 
     def collect(self) -> None:
         out = self.pair.out
@@ -99,17 +99,17 @@ class _Story:
         out.to_upstream.clear()
         out.to_client.clear()
         self.pair.methods.clear()
-        for happening in out.happenings:
+        for happening in out.events:
             match happening:
-                case VerdictWanted(stream, _):
+                case DecisionWanted(stream, _):
                     self.waiting.append(stream)
-                case VerdictUnwanted(stream):
+                case DecisionUnwanted(stream):
                     self.waiting.remove(stream)
                 case CallEnded(ended, ending):
                     ended(ending)
                 case _:
                     pass
-        out.happenings.clear()
+        out.events.clear()
 
     def check_memory(self) -> None:
         if self.pair.kept_bytes > _KEPT_BYTES or self.pair.held_calls > _HELD or self.quota.calls > _LIMITS.calls:
@@ -118,15 +118,15 @@ class _Story:
 
 def target(data: bytes) -> str:
     """Records of a side, a length and bytes; a side beyond the two is a verdict or a drain."""
-    story, stand_in, at = _Story(), StandIn("away"), 0
-    act: dict[int, Callable[[], None]] = {side: partial(story.judge, side) for side in (2, 3, 4)}
+    story, unavailable, at = _Story(), UnavailableResponder("away"), 0
+    act: dict[int, Callable[[], None]] = {side: partial(story.admission, side) for side in (2, 3, 4)}
     act[5] = story.pair.drain
     while at + 3 <= len(data):
         side, size = data[at] % 6, int.from_bytes(data[at + 1 : at + 3], "big")
         if side < 2:
             part = data[at + 3 : at + 3 + size]
             (story.pair.from_client, story.pair.from_upstream)[side](part)
-            stand_in.from_client(part)
+            unavailable.from_client(part)
             at += size
         else:
             act[side]()

@@ -63,7 +63,7 @@ MODELS: Final = {
         "isolation/partage_isolation/leases/life.py",
         ("tests/unit/isolation/leasing/test_tables.py",),
     ),
-    "judge": Model("partage_crishim.judge", "crishim/partage_crishim/judge.py", ("tests/unit/crishim/rules",)),
+    "judge": Model("partage_crishim.admission", "crishim/partage_crishim/admission.py", ("tests/unit/crishim/rules",)),
     "findings": Model("partage_cli.doctor.findings", "cli/partage_cli/doctor/findings.py", ("tests/unit/cli/doctor",)),
 }
 
@@ -201,7 +201,7 @@ def fails(model: Model, tree: ast.Module) -> bool:
     return os.waitpid(child, 0)[1] != 0
 
 
-def judge(name: str) -> list[str]:
+def admission(name: str) -> list[str]:
     """A line for each change: what became of it."""
     model = MODELS[name]
     source = (ROOT / model.file).read_text(encoding="utf-8")
@@ -242,7 +242,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     unrecorded = set(names) - {line.split()[0] for line in known}
     if unrecorded and not options.record:
         raise SystemExit(f"{RECORD.name} has no line of {', '.join(sorted(unrecorded))}; --record writes them")
-    now = [line for name in names for line in judge(name)]
+    now = [line for name in names for line in admission(name)]
     if options.record:
         others = [line for line in known if line.split()[0] not in {"#", *names}]
         RECORD.write_text("\n".join([_commit(), *others, *now]) + "\n", encoding="utf-8")

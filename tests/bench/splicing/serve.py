@@ -17,13 +17,13 @@ from typing import Final
 
 import uvloop
 
-from partage_crishim.splice import Splicer
-from partage_crishim.verdicts import HeldCall, Pass, Verdict
+from partage_crishim.decisions import Decision, InterceptedCall, Pass
+from partage_crishim.proxy import ProxyServer
 
 DRAIN_WITHIN_S: Final = 10.0
 
 
-async def judge(_: HeldCall) -> Verdict:
+async def admission(_: InterceptedCall) -> Decision:
     return Pass()
 
 
@@ -40,7 +40,7 @@ async def main(upstream: str, own: str) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, asked.set)
     with socket.socket(socket.AF_UNIX) as listening:
         take_place(listening, own)
-        splicer = Splicer(upstream, judge)
+        splicer = ProxyServer(upstream, admission)
         splicer.serve(listening)
         await asked.wait()
         await splicer.drain(DRAIN_WITHIN_S)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from partage_crishim.verdicts import STATUS
+from partage_crishim.decisions import STATUS
 from rig.client.api import Patch
 from rig.client.wait import until
 from support.crishim_stage import OWN, Stage

@@ -38,11 +38,11 @@ class Process:
         line: Line,
         bins: dict[int, float],
         program: Program,
-        siblings: list[Process],
+        pid_namespace: list[Process],
         meet: Callable[[int, int], Meeting],
     ) -> None:
         self._case, self._events, self._broker, self._gpu = case, events, broker, gpu
-        self._program, self._siblings, self._meet = program, siblings, meet
+        self._program, self._pid_namespace, self._meet = program, pid_namespace, meet
         self._standing = Standing(line, Queue(bins, self._completed), events.now)
         self._helper = Helper(case, events, self._standing, says=self, goes_on=self._may_go_on)
         self.line_changed = self._helper.line_changed
@@ -118,7 +118,7 @@ class Process:
         return False
 
     def _fits(self) -> bool:
-        standing, working = self._standing, sum(each.is_working for each in self._siblings)
+        standing, working = self._standing, sum(each.is_working for each in self._pid_namespace)
         return self._window.fits(standing.line, len(standing.queue.work), working, self._events.now)
 
     def _launch(self, work_ns: int, meeting: Meeting | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The models on real sockets, with a splicer between them."""
+"""The models on real sockets, with a proxy between them."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import cast
 
-from partage_crishim.h2.quota import QuotaLimits
-from partage_crishim.splice import Splicer
-from partage_crishim.verdicts import Decide, HeldCall, Pass, Verdict
+from partage_crishim.decisions import Decide, Decision, InterceptedCall, Pass
+from partage_crishim.proxy import ProxyServer
+from partage_crishim.proxy.http2.quota import QuotaLimits
 from rig.client.wait import patient
 from support.splice import wire
 from support.splice.peers import Call, Client, Runtime
 
 
-async def passing(_: HeldCall) -> Verdict:
+async def passing(_: InterceptedCall) -> Decision:
     return Pass()
 
 
@@ -122,12 +122,12 @@ class Calling:
 
 
 class Stage:
-    """A splicer with its runtime and its clients."""
+    """A proxy with its runtime and its clients."""
 
-    def __init__(self, folder: Path, judge: Decide, limits: QuotaLimits | None) -> None:
+    def __init__(self, folder: Path, admission: Decide, limits: QuotaLimits | None) -> None:
         self.runtime = Answering(folder / "runtime.sock")
         self.path = folder / "splice.sock"
-        self.splicer = Splicer(self.runtime.path, judge, limits=limits)
+        self.proxy = ProxyServer(self.runtime.path, admission, limits=limits)
         self.listening = listening_at(self.path)
         self._writers: list[asyncio.StreamWriter] = []
 
@@ -139,7 +139,7 @@ class Stage:
     async def close(self) -> None:
         for writer in self._writers:
             writer.close()
-        await self.splicer.close()
+        await self.proxy.close()
         await self.runtime.stop()
         self.listening.close()
         await asyncio.sleep(0.02)  # closed transports end in the next iterations of the loop
@@ -154,11 +154,11 @@ def listening_at(path: Path) -> socket.socket:
 
 @asynccontextmanager
 async def stage(
-    folder: Path, judge: Decide = passing, limits: QuotaLimits | None = None
+    folder: Path, admission: Decide = passing, limits: QuotaLimits | None = None
 ) -> AsyncGenerator[Stage, None]:
-    each = Stage(folder, judge, limits)
+    each = Stage(folder, admission, limits)
     await each.runtime.start()
-    each.splicer.serve(each.listening)
+    each.proxy.serve(each.listening)
     try:
         yield each
     finally:

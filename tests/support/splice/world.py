@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from partage_crishim.h2.messages import MAX_MESSAGE_BYTES
-from partage_crishim.h2.outbox import CallEnded, VerdictUnwanted, VerdictWanted
-from partage_crishim.h2.pair import Pair
-from partage_crishim.h2.quota import Quota, QuotaLimits
-from partage_crishim.verdicts import Code, Ending, HeldCall, Pass, Refuse, Rewrite
+from partage_crishim.decisions import Code, Ending, InterceptedCall, Pass, Refuse, Rewrite
+from partage_crishim.proxy.http2.connection_pair import ConnectionPair
+from partage_crishim.proxy.http2.messages import MAX_MESSAGE_BYTES
+from partage_crishim.proxy.http2.outbox import CallEnded, DecisionUnwanted, DecisionWanted
+from partage_crishim.proxy.http2.quota import Quota, QuotaLimits
 from support.splice import wire
 from support.splice.peers import WINDOW, Client, Runtime
 
@@ -27,12 +27,12 @@ LIMITS = QuotaLimits(room_bytes=300_000, unasked_bytes=150_000, calls=12, calls_
 class World:
     def __init__(self, limits: QuotaLimits = LIMITS) -> None:
         self.quota = Quota(limits)
-        self.pair = Pair(self.quota)
+        self.pair = ConnectionPair(self.quota)
         self.client = Client()
         self.runtime = Runtime()
         self.sent: dict[int, bytes] = {}
         self.expected: dict[int, bytes] = {}
-        self.questions: dict[int, HeldCall] = {}
+        self.questions: dict[int, InterceptedCall] = {}
         self.approved: set[int] = set()
         self.told: Counter[int] = Counter()
         self.endings: dict[int, Ending] = {}
@@ -44,7 +44,7 @@ class World:
     def play(self, story: Iterator[int]) -> None:
         steps: list[Callable[[Iterator[int]], None]] = [
             *(self._open, self._open_held, self._push, self._push, self._push, self._cancel, self._credit),
-            *(self._credit_call, self._answer, self._judge, self._judge),
+            *(self._credit_call, self._answer, self._admission, self._admission),
             *(self._carry, self._carry, self._carry, self._carry, self._odd),
         ]
         for number in story:
@@ -98,7 +98,7 @@ class World:
         assert not self.questions, "a verdict that nobody wants is still waited for"
         for stream in late:
             self.approved.add(stream)
-            self.pair.judged(stream, Pass(partial(self._is_told, stream)))
+            self.pair.decided(stream, Pass(partial(self._is_told, stream)))
         self._collect()
         assert self.quota.calls == self.quota.room_taken == self.quota.unasked == 0
         assert set(self.told) == self.approved
@@ -159,20 +159,20 @@ class World:
         elif self.runtime.calls[stream].is_sent:
             self.runtime.answer(stream, b"answer %d" % stream)
 
-    def _judge(self, story: Iterator[int]) -> None:
+    def _admission(self, story: Iterator[int]) -> None:
         if not self.questions:
             return
         stream = list(self.questions)[next(story, 0) % len(self.questions)]
         call, how = self.questions.pop(stream), next(story, 0)
         if how % 3 == 0:
-            self.pair.judged(stream, Refuse(Code.FAILED_PRECONDITION, "not this one: 100 %\n"))
+            self.pair.decided(stream, Refuse(Code.FAILED_PRECONDITION, "not this one: 100 %\n"))
         else:
             self.approved.add(stream)
             ended = partial(self._is_told, stream)
             longer = b"rewritten" + call.message * (how % 2 + 1)
             if how % 3 == 1:
                 self.expected[stream] = wire.message(longer)
-            self.pair.judged(stream, Rewrite(longer, ended) if how % 3 == 1 else Pass(ended))
+            self.pair.decided(stream, Rewrite(longer, ended) if how % 3 == 1 else Pass(ended))
         self._collect()
 
     def _carry(self, story: Iterator[int]) -> None:
@@ -221,7 +221,7 @@ class World:
 
     def _everyone_goes_on(self) -> None:
         for stream in list(self.questions):
-            self._judge(iter((list(self.questions).index(stream), 2)))
+            self._admission(iter((list(self.questions).index(stream), 2)))
         for stream in self.client.calls:
             self.client.push(stream, 1 << 20)
         self.runtime.credit(1 << 30)
@@ -242,17 +242,17 @@ class World:
         self._down += b"".join(out.to_client)
         out.to_upstream.clear()
         out.to_client.clear()
-        for happening in out.happenings:
+        for happening in out.events:
             match happening:
-                case VerdictWanted(stream, call):
+                case DecisionWanted(stream, call):
                     self.questions[stream] = call
-                case VerdictUnwanted(stream):
+                case DecisionUnwanted(stream):
                     self.questions.pop(stream, None)
                 case CallEnded(ended, ending):
                     ended(ending)
                 case _:
                     pass
-        out.happenings.clear()
+        out.events.clear()
 
     def _is_told(self, stream: int, ending: Ending) -> None:
         self.told[stream] += 1

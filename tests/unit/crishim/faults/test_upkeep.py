@@ -14,7 +14,7 @@ from partage_base.condition import Fault, Guarded, decode_condition, fault
 from partage_base.cri import RuntimeConfig
 from partage_base.daemon.health import Health
 from partage_crishim.condition import ConditionFile, RuntimeProbe
-from partage_crishim.splice import Counters
+from partage_crishim.proxy import Counters
 
 KEYS = Fault("keys", "no key verifies")
 

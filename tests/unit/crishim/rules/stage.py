@@ -22,11 +22,11 @@ from partage_base.cri import (
     ServedContainer,
     UnaryClient,
 )
+from partage_crishim.admission import AuditEvent
+from partage_crishim.decisions import CREATE_CONTAINER, Code, Decision, Ending, InterceptedCall, Pass, Refuse, Rewrite
 from partage_crishim.grants import GrantPolicy, default_roots
-from partage_crishim.judge import AuditEvent
 from partage_crishim.parts import Parts, Policy
 from partage_crishim.rules.guard import GuardPolicy
-from partage_crishim.verdicts import CREATE_CONTAINER, Code, Ending, HeldCall, Pass, Refuse, Rewrite, Verdict
 from partage_plugins.api import (
     Adjustment,
     Container,
@@ -251,37 +251,37 @@ class Crishim(Parts):
             clock=clock,
         )
 
-    async def judged(self, create: Create | bytes, method: str = CREATE_CONTAINER) -> Verdict:
+    async def decided(self, create: Create | bytes, method: str = CREATE_CONTAINER) -> Decision:
         message = create if isinstance(create, bytes) else create.bytes()
-        return await self.judge(HeldCall(method, message))
+        return await self.admission(InterceptedCall(method, message))
 
-    def verdict(self, create: Create | bytes, method: str = CREATE_CONTAINER) -> Verdict:
-        return asyncio.run(self.judged(create, method))
+    def decision(self, create: Create | bytes, method: str = CREATE_CONTAINER) -> Decision:
+        return asyncio.run(self.decided(create, method))
 
     def held_back(self, create: Create | bytes) -> Rewrite:
         """A rewritten request that nobody has sent on yet."""
-        verdict = self.verdict(create)
-        assert isinstance(verdict, Rewrite), verdict
-        return verdict
+        decision = self.decision(create)
+        assert isinstance(decision, Rewrite), decision
+        return decision
 
     def rewrite(self, create: Create) -> Seen:
         """What goes on, and is created."""
-        verdict = self.held_back(create)
-        self.stage.runtime.create(verdict.message, create)
-        verdict.ended(Ending.DONE)
-        return Seen(verdict.message)
+        decision = self.held_back(create)
+        self.stage.runtime.create(decision.message, create)
+        decision.ended(Ending.DONE)
+        return Seen(decision.message)
 
     def refusal(self, create: Create | bytes) -> str:
-        verdict = self.verdict(create)
-        assert isinstance(verdict, Refuse), verdict
-        assert verdict.code is Code.FAILED_PRECONDITION
-        assert verdict.sentence.isprintable()
-        assert len(verdict.sentence) < 600
-        return verdict.sentence
+        decision = self.decision(create)
+        assert isinstance(decision, Refuse), decision
+        assert decision.code is Code.FAILED_PRECONDITION
+        assert decision.sentence.isprintable()
+        assert len(decision.sentence) < 600
+        return decision.sentence
 
     def passes(self, create: Create | bytes) -> None:
         """Goes on as it came: there is nothing but a Pass that could carry other bytes."""
-        assert isinstance(self.verdict(create), Pass)
+        assert isinstance(self.decision(create), Pass)
 
     def collect(self) -> None:
         asyncio.run(self.collector.once())

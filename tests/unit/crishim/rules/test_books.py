@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from partage_crishim.reservations import Reservations, Table
+from partage_crishim.reservations import Reservations, ReservationStore
 from partage_crishim.rules.errors import NodeNotReady
 from partage_crishim.rules.holdings import Holding, Listing, OnNode, Reservation, highest_gen, holders, holders_of
 from partage_plugins.api import CardId, ContainerKey, GpuGrant
@@ -102,7 +102,7 @@ def test_what_another_crishim_was_about_to_change_when_it_died_is_looked_for(
     written(mine, ONE)
     times = tmp_path.stat().st_atime_ns, tmp_path.stat().st_mtime_ns
     with monkeypatch.context() as patch:
-        patch.setattr(Table, "settle", None)  # it dies before it lets the lock go
+        patch.setattr(ReservationStore, "settle", None)  # it dies before it lets the lock go
         with pytest.raises(TypeError):
             written(other, replace(ONE, key=ContainerKey("b")))
     os.utime(tmp_path, ns=times)  # all within one tick of the clock

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from partage_crishim.verdicts import Ending
+from partage_crishim.decisions import Ending
 from partage_plugins.api import GPU
 from partage_plugins.api.keys import CONTAINER
 from unit.crishim.rules.allocations import CARD, GIB, OTHER_CARD, Document, allocation, grant, signed

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from partage_base.claim_records import ClaimRecords
+from partage_crishim.decisions import RESTORE_POD, Refuse
 from partage_crishim.rules.confinement import Confinement
 from partage_crishim.rules.guard import GuardPolicy
-from partage_crishim.verdicts import RESTORE_POD, Refuse
 from partage_plugins.api import CardId, GpuGrant, Namespace
 from partage_plugins.api.claims import ClaimRecord, ClaimRef, ClaimUid, claim_device
 from partage_plugins.api.places import CLAIMS_FOLDER
@@ -117,9 +117,9 @@ def test_a_debugger_of_its_processes_is_refused_if_it_could_undo_limits(stage: S
 
 def test_a_pod_is_not_restored_from_a_checkpoint_where_a_container_of_it_names_one(crishim: Crishim) -> None:
     config = wire.field(17, wire.message((1, claim_device(UID))))
-    verdict = crishim.verdict(wire.message((1, "/x"), (5, config)), RESTORE_POD)
-    assert isinstance(verdict, Refuse)
-    assert "or a claim cannot be restored" in verdict.sentence
+    decision = crishim.decision(wire.message((1, "/x"), (5, config)), RESTORE_POD)
+    assert isinstance(decision, Refuse)
+    assert "or a claim cannot be restored" in decision.sentence
 
 
 def test_a_container_without_devices_of_ours_reads_nothing(stage: Stage, crishim: Crishim) -> None:

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from partage_crishim.decisions import Ending, Rewrite
 from partage_crishim.rules.errors import NodeNotReady
-from partage_crishim.verdicts import Ending, Rewrite
 from partage_plugins.api import ContainerKey, ContainerName, PodUid
 from partage_plugins.codecs import container_key
 from partage_plugins.errors import PluginFailed, PluginHung
@@ -36,9 +36,9 @@ def test_one_that_the_runtime_no_longer_lists(stage: Stage, crishim: Crishim) ->
 
 
 def test_one_that_ended_and_is_still_listed_is_not_gone(stage: Stage, crishim: Crishim) -> None:
-    verdict = crishim.held_back(pod("a"))
-    stage.runtime.create(verdict.message, pod("a"), exited=True)
-    verdict.ended(Ending.DONE)
+    decision = crishim.held_back(pod("a"))
+    stage.runtime.create(decision.message, pod("a"), exited=True)
+    decision.ended(Ending.DONE)
     crishim.collect()
     assert stage.fake.told == []
 
@@ -146,7 +146,7 @@ async def test_a_create_waits_until_the_cleaning_up_after_the_last_one_is_over(
     stage.fake.meanwhile = asked
     collecting = asyncio.ensure_future(crishim.collector.once())
     await cleaning.wait()
-    making = asyncio.ensure_future(crishim.judged(pod("a")))
+    making = asyncio.ensure_future(crishim.decided(pod("a")))
     for _ in range(10):
         await asyncio.sleep(0)
     go_on.set()
@@ -156,9 +156,9 @@ async def test_a_create_waits_until_the_cleaning_up_after_the_last_one_is_over(
 
 
 async def rewritten(crishim: Crishim) -> Rewrite:
-    verdict = await crishim.judged(pod("a"))
-    assert isinstance(verdict, Rewrite)
-    return verdict
+    decision = await crishim.decided(pod("a"))
+    assert isinstance(decision, Rewrite)
+    return decision
 
 
 def test_without_the_runtime_nothing_is_taken_for_gone(stage: Stage, crishim: Crishim) -> None:
@@ -177,9 +177,9 @@ def test_with_nothing_to_do_the_runtime_is_not_asked(stage: Stage, crishim: Cris
 @pytest.mark.slow
 async def test_it_comes_soon_after_a_failure_and_lives_through_trouble(stage: Stage, crishim: Crishim) -> None:
     running = asyncio.ensure_future(crishim.collector.run())
-    verdict = await rewritten(crishim)
+    decision = await rewritten(crishim)
     stage.runtime.away = True
-    verdict.ended(Ending.FAILED)
+    decision.ended(Ending.FAILED)
     while not stage.faults:  # noqa: ASYNC110  what is waited for has no event
         await asyncio.sleep(0.005)
     stage.runtime.away = False

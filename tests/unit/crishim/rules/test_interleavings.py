@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partage_crishim.verdicts import Ending, Rewrite
+from partage_crishim.decisions import Ending, Rewrite
 from support.extent import examples
 from unit.crishim.rules.allocations import CARD, GIB, OTHER_CARD, allocation, grant, signed
 from unit.crishim.rules.requests import Create
@@ -30,7 +30,7 @@ Step = tuple[str, int, Grants]
 class InFlight:
     create: Create
     grants: Grants
-    verdict: Rewrite
+    decision: Rewrite
 
 
 class World:
@@ -99,9 +99,9 @@ class World:
             containers = {name: {"gpu": {"budget": "b"}}}
             document |= {"crit": ["budgets"], "budgets": {"b": {"gpu": documents}}, "containers": containers}
         create = Create(uid=uid, container=name, annotations=signed(document))
-        verdict = await self.crishims[number % 2].judged(create)
-        if isinstance(verdict, Rewrite):
-            self.in_flight.append(InFlight(create, grants, verdict))
+        decision = await self.crishims[number % 2].decided(create)
+        if isinstance(decision, Rewrite):
+            self.in_flight.append(InFlight(create, grants, decision))
 
     def _end_first(self, flights: list[InFlight]) -> None:
         for flight in flights:
@@ -110,10 +110,10 @@ class World:
     def _end(self, flight: InFlight, how: str) -> None:
         self.in_flight.remove(flight)
         if how in {"done", "lost"}:
-            id_ = self.stage.runtime.create(flight.verdict.message, flight.create)
+            id_ = self.stage.runtime.create(flight.decision.message, flight.create)
             self.alive[id_] = flight
         endings = {"done": Ending.DONE, "failed": Ending.FAILED, "lost": Ending.UNKNOWN}
-        flight.verdict.ended(endings[how])
+        flight.decision.ended(endings[how])
 
     def check(self) -> None:
         """Everything that lives or may come to life fits together; all of a pod uses the same."""
@@ -143,7 +143,7 @@ def test_capacity_is_never_exceeded_and_when_all_has_settled_all_of_it_can_be_ha
         for step in steps:
             await world.do(step)
         for flight in world.in_flight:
-            flight.verdict.ended(Ending.FAILED)
+            flight.decision.ended(Ending.FAILED)
         world.in_flight.clear()
         world.alive.clear()
         world.stage.runtime.listed.clear()

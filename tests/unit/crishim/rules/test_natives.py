@@ -9,8 +9,8 @@ import pytest
 
 from partage_base.cri import CHECKPOINT
 from partage_base.cri.device_uses import LOGS
+from partage_crishim.decisions import Decision, Refuse
 from partage_crishim.kubelet import CLAIMS
-from partage_crishim.verdicts import Refuse, Verdict
 from unit.crishim.rules.allocations import CARD, OTHER_CARD, allocation, card, grant, inventory, signed
 from unit.crishim.rules.requests import Create
 from unit.crishim.rules.stage import Crishim, Stage
@@ -69,11 +69,11 @@ def test_a_card_in_native_hands_is_not_shared_whatever_the_inventory_still_says(
 
 
 def test_the_native_container_is_refused_where_the_share_was_first(stage: Stage, crishim: Crishim) -> None:
-    natives: list[Verdict] = []
+    natives: list[Decision] = []
 
     async def kubelet_comes() -> None:
         admits(stage, CARD)
-        natives.append(await crishim.judged(NATIVE))
+        natives.append(await crishim.decided(NATIVE))
 
     stage.fake.meanwhile = kubelet_comes  # after the share's last look at kubelet's hands
     crishim.held_back(SHARE)

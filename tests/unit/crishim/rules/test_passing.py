@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_crishim.guardian import Guardian
+from partage_crishim.decisions import RESTORE_POD, STATUS, Code, Pass, Refuse, Rewrite
+from partage_crishim.device_filter import DeviceFilter
 from partage_crishim.rules.guard import GuardPolicy
-from partage_crishim.verdicts import RESTORE_POD, STATUS, Code, Pass, Refuse, Rewrite
 from partage_plugins.errors import PluginHung
 from unit.crishim.rules import wire
 from unit.crishim.rules.allocations import allocation, signed
@@ -89,7 +89,7 @@ def test_even_if_every_part_of_ours_is_broken(stage: Stage, monkeypatch: pytest.
     for part in (crishim.containerd, crishim.ledger, crishim.reservations, crishim.records, stage.host):
         for name in [name for name in dir(part) if not name.startswith("_")]:
             monkeypatch.setattr(part, name, broken)
-    monkeypatch.setattr(Guardian, "changes", broken)
+    monkeypatch.setattr(DeviceFilter, "changes", broken)
     for create in PLAIN:
         crishim.passes(create)
     monkeypatch.setattr(crishim.inventory, "has_cards", broken)
@@ -155,7 +155,7 @@ class TestRestoring:
 
     def test_a_pod_with_an_allocation_is_refused(self, crishim: Crishim) -> None:
         message = wire.message((1, "/x"), (2, wire.field(7, wire.pair("alloc.partage.dev/allocation", "{}"))))
-        assert crishim.verdict(message, RESTORE_POD) == Refuse(
+        assert crishim.decision(message, RESTORE_POD) == Refuse(
             Code.FAILED_PRECONDITION,
             "partage: a pod with an allocation or a claim cannot be restored from a checkpoint; create it again, to be "
             "scheduled",
@@ -165,22 +165,22 @@ class TestRestoring:
     def test_any_other_passes_while_the_guard_is_off(self, broken: Callable[[Stage], None], stage: Stage) -> None:
         stage.no_inventory()
         broken(stage)
-        verdict = stage.crishim().verdict(self.restore(mine="1"), RESTORE_POD)
-        assert isinstance(verdict, Pass)
+        decision = stage.crishim().decision(self.restore(mine="1"), RESTORE_POD)
+        assert isinstance(decision, Pass)
 
     def test_while_cards_are_guarded_every_pod_is_refused(self, stage: Stage, crishim: Crishim) -> None:
         """What its containers ask for stands in the checkpoint."""
-        assert crishim.verdict(self.restore(mine="1"), RESTORE_POD) == Refuse(
+        assert crishim.decision(self.restore(mine="1"), RESTORE_POD) == Refuse(
             Code.FAILED_PRECONDITION,
             "partage: this node's cards are guarded, and what a pod that is restored from a checkpoint asks for can't "
             "be seen; create it again, or restore it on a node without cards",
         )
-        verdict = stage.crishim(guard=GuardPolicy(mode="off")).verdict(self.restore(mine="1"), RESTORE_POD)
-        assert isinstance(verdict, Pass)
+        decision = stage.crishim(guard=GuardPolicy(mode="off")).decision(self.restore(mine="1"), RESTORE_POD)
+        assert isinstance(decision, Pass)
 
 
 def test_a_call_that_is_not_ours_to_judge_passes(crishim: Crishim) -> None:
-    assert isinstance(crishim.verdict(Create(annotations=signed(allocation())), STATUS), Pass)
+    assert isinstance(crishim.decision(Create(annotations=signed(allocation())), STATUS), Pass)
 
 
 DEFECT = Refuse(
@@ -196,7 +196,7 @@ def test_a_defect_of_ours_refuses_what_it_keeps_from_being_judged(
     stage: Stage, crishim: Crishim, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(crishim.containerd, "listing", defective)
-    assert crishim.verdict(Create(annotations=signed(allocation()))) == DEFECT
+    assert crishim.decision(Create(annotations=signed(allocation()))) == DEFECT
     crishim.passes(Create())
     (told,) = stage.told
     assert told.what == "defect"
@@ -207,10 +207,10 @@ def test_a_defect_of_ours_refuses_what_it_keeps_from_being_judged(
 def test_and_what_it_keeps_from_being_guarded(
     part: str, stage: Stage, crishim: Crishim, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Guardian, "changes", defective)
+    monkeypatch.setattr(DeviceFilter, "changes", defective)
     asks_for_cards = Create(env=[("NVIDIA_VISIBLE_DEVICES", "all")])
-    assert isinstance(crishim.verdict(asks_for_cards), Rewrite)
-    monkeypatch.setattr(f"partage_crishim.judge.{part}", defective)
-    assert crishim.verdict(asks_for_cards) == DEFECT
+    assert isinstance(crishim.decision(asks_for_cards), Rewrite)
+    monkeypatch.setattr(f"partage_crishim.admission.{part}", defective)
+    assert crishim.decision(asks_for_cards) == DEFECT
     stage.no_inventory()
     stage.crishim().passes(asks_for_cards)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from partage_crishim.verdicts import Ending, Pass, Refuse, Rewrite
+from partage_crishim.decisions import Ending, Pass, Refuse, Rewrite
 from partage_plugins.api.keys import CONTAINER
 from partage_plugins.host import HostSettings, PluginHost
 from unit.crishim.rules.allocations import NODE, allocation, inventory, signed
@@ -42,9 +42,9 @@ async def a_node(root: Path, paths: dict[str, str], **settings: Any) -> AsyncGen
 
 
 async def refusal(crishim: Crishim, create: Create) -> str:
-    verdict = await crishim.judged(create)
-    assert isinstance(verdict, Refuse)
-    return verdict.sentence
+    decision = await crishim.decided(create)
+    assert isinstance(decision, Refuse)
+    return decision.sentence
 
 
 def granted(container: str = "main", **kinds: object) -> Create:
@@ -57,9 +57,9 @@ async def test_the_templates_boards_reach_the_container_as_devices(tmp_path: Pat
     async with a_node(tmp_path, TEMPLATE) as stage:
         crishim = stage.crishim()
         stage.write_inventory(inventory(fpga={"boards": ["fpga0", "fpga1"]}))
-        verdict = await crishim.judged(granted(fpga=[{"board": "fpga0"}]))
-        assert isinstance(verdict, Rewrite)
-        seen = Seen(verdict.message)
+        decision = await crishim.decided(granted(fpga=[{"board": "fpga0"}]))
+        assert isinstance(decision, Rewrite)
+        seen = Seen(decision.message)
         assert seen.variable("FPGA_BOARDS") == b"fpga0"
         assert seen.devices == [(b"/dev/fpga0", f"{tmp_path}/dev/fpga0".encode())]
         assert json.loads(seen.annotations[CONTAINER.encode()])["grants"] == {"fpga": [{"board": "fpga0"}]}
@@ -80,9 +80,9 @@ async def test_odd_requests_do_not_cost_the_plugins_process(tmp_path: Path) -> N
         devices=[("dev", "/dev/z"), ("/dev/x", "/dev/y")],
     )
     async with a_node(tmp_path, OBEDIENT) as stage:
-        verdict = await stage.crishim().judged(odd)
-        assert isinstance(verdict, Rewrite), verdict
-        assert Seen(verdict.message).variable("THINGS") == b"t0"
+        decision = await stage.crishim().decided(odd)
+        assert isinstance(decision, Rewrite), decision
+        assert Seen(decision.message).variable("THINGS") == b"t0"
 
 
 @pytest.mark.parametrize(
@@ -103,11 +103,11 @@ async def test_plugins_that_crash_hang_or_eat_memory_cost_their_container_alone(
     async with a_node(tmp_path, OBEDIENT, **bounds) as stage:
         crishim = stage.crishim()
         create = granted(name, thing=[{"id": "t0"}])
-        refused, passed = await asyncio.gather(refusal(crishim, create), crishim.judged(Create()))
+        refused, passed = await asyncio.gather(refusal(crishim, create), crishim.decided(Create()))
         assert refused.startswith(sentence)
         assert isinstance(passed, Pass)
-        verdict = await crishim.judged(granted(thing=[{"id": "t0"}]))
-        assert isinstance(verdict, Rewrite)
-        verdict.ended(Ending.FAILED)
+        decision = await crishim.decided(granted(thing=[{"id": "t0"}]))
+        assert isinstance(decision, Rewrite)
+        decision.ended(Ending.FAILED)
         await crishim.collector.once()
         assert len((stage.root / "removed").read_text().splitlines()) == 2

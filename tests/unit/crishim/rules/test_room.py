@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 
 from partage_base.cri import RuntimeConfig
 from partage_crishim import reservations
-from partage_crishim.verdicts import Ending, Refuse, Rewrite
+from partage_crishim.decisions import Ending, Refuse, Rewrite
 from partage_plugins.api.keys import CONTAINER
 from unit.crishim.rules.allocations import CARD, GIB, OTHER_CARD, allocation, card, grant, inventory, signed
 from unit.crishim.rules.requests import Create
@@ -91,18 +91,18 @@ def test_the_same_attempt_again_changes_nothing(crishim: Crishim) -> None:
 
 def test_what_exited_holds_nothing_and_what_is_created_does(stage: Stage, crishim: Crishim) -> None:
     create = pod("a", grant(share=800))
-    verdict = crishim.held_back(create)
-    stage.runtime.create(verdict.message, create)
+    decision = crishim.held_back(create)
+    stage.runtime.create(decision.message, create)
     assert stage.crishim().refusal(pod("b", grant(share=800))) == COMPUTE
-    stage.runtime.create(verdict.message, create, exited=True)
+    stage.runtime.create(decision.message, create, exited=True)
     crishim.rewrite(pod("b", grant(share=800)))
 
 
 def test_a_create_in_flight_counts_for_this_and_another_crishim(stage: Stage, crishim: Crishim) -> None:
-    verdict = crishim.held_back(pod("a", grant(share=800)))
+    decision = crishim.held_back(pod("a", grant(share=800)))
     newer = stage.crishim()
     assert crishim.refusal(pod("b", grant(share=800))) == newer.refusal(pod("b", grant(share=800))) == COMPUTE
-    verdict.ended(Ending.FAILED)
+    decision.ended(Ending.FAILED)
     newer.rewrite(pod("b", grant(share=800)))
     assert crishim.refusal(pod("c", grant(share=800))) == COMPUTE
 
@@ -120,11 +120,11 @@ def test_what_another_crishim_created_since_is_seen_though_our_listing_is_older(
 
 def test_a_create_that_ends_while_the_runtime_is_listing_counts(stage: Stage, crishim: Crishim) -> None:
     create = pod("a", grant(share=800))
-    verdict = crishim.held_back(create)
+    decision = crishim.held_back(create)
 
     def created() -> None:
-        stage.runtime.create(verdict.message, create)
-        verdict.ended(Ending.DONE)
+        stage.runtime.create(decision.message, create)
+        decision.ended(Ending.DONE)
 
     stage.now_s += 100  # the listing of that time is too old to be looked at again
     stage.runtime.meanwhile = created
@@ -235,13 +235,13 @@ class TestTheFolder:
         self, stage: Stage, crishim: Crishim, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(reservations, "_LOCK_DEADLINE_S", 0.05)
-        verdict = crishim.held_back(pod("a", grant(share=800)))
+        decision = crishim.held_back(pod("a", grant(share=800)))
         with (self.folder(stage) / ".lock").open("r+") as held:
             fcntl.flock(held, fcntl.LOCK_EX)
             assert crishim.refusal(pod("b")) == (
                 f"partage: another process holds the lock on {self.folder(stage)}; is an old crishim stuck? End it"
             )
-            verdict.ended(Ending.FAILED)  # cannot take its reservation out now: the next listing will
+            decision.ended(Ending.FAILED)  # cannot take its reservation out now: the next listing will
         crishim.rewrite(pod("c", grant(share=800)))
 
     def test_a_folder_that_cannot_be_written_refuses_in_words(self, stage: Stage, crishim: Crishim) -> None:
@@ -254,8 +254,8 @@ class TestTheFolder:
 
 def test_what_fails_after_the_reservation_takes_it_back(stage: Stage, crishim: Crishim) -> None:
     stage.fake.answer = ValueError("broken inside")
-    verdict = crishim.verdict(pod("a", grant(share=800)))
-    assert isinstance(verdict, Refuse)
+    decision = crishim.decision(pod("a", grant(share=800)))
+    assert isinstance(decision, Refuse)
     stage.fake.answer = type(stage.fake)().answer
     crishim.rewrite(pod("b", grant(share=800)))
 
@@ -268,10 +268,10 @@ async def test_a_create_that_kubelet_gives_up_meanwhile_takes_it_back(stage: Sta
         await never.wait()
 
     stage.fake.meanwhile = meanwhile
-    asked = asyncio.ensure_future(crishim.judged(pod("a", grant(share=800))))
+    asked = asyncio.ensure_future(crishim.decided(pod("a", grant(share=800))))
     await started.wait()
     asked.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asked
     stage.fake.meanwhile = None
-    assert isinstance(await crishim.judged(pod("b", grant(share=800))), Rewrite)
+    assert isinstance(await crishim.decided(pod("b", grant(share=800))), Rewrite)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from partage_crishim.verdicts import Code, Refuse
+from partage_crishim.decisions import Code, Refuse
 from partage_plugins.api import Device, Mount
 from partage_plugins.api.keys import ALLOCATION, SIGNATURE
 from partage_plugins.errors import (
@@ -90,8 +90,8 @@ def test_a_plugins_fault_names_plugin_and_hook(
     fault: PluginError | Refused, sentence: str, stage: Stage, crishim: Crishim
 ) -> None:
     stage.fake.answer = fault
-    verdict = crishim.verdict(replace(GOOD, env=()))
-    assert verdict == Refuse(Code.FAILED_PRECONDITION, sentence)
+    decision = crishim.decision(replace(GOOD, env=()))
+    assert decision == Refuse(Code.FAILED_PRECONDITION, sentence)
     assert stage.told[-1].error is fault
 
 
@@ -129,8 +129,8 @@ def test_whatever_is_asked_no_value_is_ever_told(create: Create, answer: Any, ch
         host.answer = answer
         stage = Stage(root=Path(folder), host=host)
         stage.write_inventory(inventory(card(**({"id_": grant()["card"], "index": 0} | changes))))
-        verdicts = [crishim.verdict(create) for crishim in (stage.crishim(), stage.crishim())]
-    assert verdicts[0] == verdicts[1] or not isinstance(verdicts[0], Refuse)
-    if isinstance(verdicts[0], Refuse):
-        assert SECRET not in verdicts[0].sentence
-        assert verdicts[0].sentence.isprintable()
+        decisions = [crishim.decision(create) for crishim in (stage.crishim(), stage.crishim())]
+    assert decisions[0] == decisions[1] or not isinstance(decisions[0], Refuse)
+    if isinstance(decisions[0], Refuse):
+        assert SECRET not in decisions[0].sentence
+        assert decisions[0].sentence.isprintable()

@@ -160,7 +160,7 @@ def test_an_unsigned_text_is_not_parsed(what: str, stage: Stage, crishim: Crishi
 def test_grants_of_an_unknown_kind_are_passed_on_as_they_were_written(
     given: str, stage: Stage, crishim: Crishim
 ) -> None:
-    crishim.verdict(create(signed(with_foo(given))))
+    crishim.decision(create(signed(with_foo(given))))
     assert not any(told.what == "defect" for told in stage.told)
     ((_, granted),) = stage.fake.asked
     assert bytes(granted.grants[Kind("foo")]).decode() == given  # type: ignore[call-overload]

@@ -9,9 +9,9 @@ import pytest
 from partage_base.condition import MOST_GUARDED, Condition, decode_condition, encode_condition
 from partage_base.cri import read_create
 from partage_base.daemon.metrics import Metrics
-from partage_crishim.judge import AuditEvent
+from partage_crishim.admission import AuditEvent
+from partage_crishim.proxy.counters import Counters
 from partage_crishim.reports import Reports
-from partage_crishim.splice.counters import Counters
 from unit.crishim.rules.requests import Create
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from partage_crishim.decisions import CREATE_CONTAINER, STATUS
 from partage_crishim.kubelet import KubeletSign
-from partage_crishim.verdicts import CREATE_CONTAINER, STATUS
 
 
 def test_only_kubelets_question_for_the_status_is_noted(tmp_path: Path) -> None:

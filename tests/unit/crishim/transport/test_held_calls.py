@@ -9,11 +9,11 @@ from functools import partial
 import pytest
 from hpack import Decoder, Encoder
 
-from partage_crishim.h2.messages import MAX_MESSAGE_BYTES
-from partage_crishim.h2.outbox import CallEnded, Rejected, VerdictUnwanted, VerdictWanted
-from partage_crishim.h2.pair import Pair
-from partage_crishim.h2.quota import Quota, QuotaLimits
-from partage_crishim.verdicts import RESTORE_POD, Code, Ending, HeldCall, Pass, Refuse
+from partage_crishim.decisions import RESTORE_POD, Code, Ending, InterceptedCall, Pass, Refuse
+from partage_crishim.proxy.http2.connection_pair import ConnectionPair
+from partage_crishim.proxy.http2.messages import MAX_MESSAGE_BYTES
+from partage_crishim.proxy.http2.outbox import CallEnded, DecisionUnwanted, DecisionWanted, Rejected
+from partage_crishim.proxy.http2.quota import Quota, QuotaLimits
 from support.splice import wire
 from support.splice.wire import CREATE, VERSION, Frame, Reader
 
@@ -25,7 +25,7 @@ class Talk:
     """One pair after both have said hello, and what it says."""
 
     def __init__(self, limits: QuotaLimits | None = None) -> None:
-        self.pair = Pair(Quota(limits))
+        self.pair = ConnectionPair(Quota(limits))
         self.encoder, self.endings = Encoder(), list[Ending]()
         self._up, self._down = Reader(), Reader()
         self.pair.from_upstream(bytes(wire.settings()))
@@ -56,17 +56,17 @@ class Talk:
         self.pair.out.to_client.clear()
         return said
 
-    def call(self) -> HeldCall:
-        (held,) = self.pair.out.happenings
-        self.pair.out.happenings.clear()
-        assert isinstance(held, VerdictWanted)
+    def call(self) -> InterceptedCall:
+        (held,) = self.pair.out.events
+        self.pair.out.events.clear()
+        assert isinstance(held, DecisionWanted)
         return held.call
 
     def told(self) -> list[Ending]:
-        for happening in self.pair.out.happenings:
+        for happening in self.pair.out.events:
             assert isinstance(happening, CallEnded)
             happening.ended(happening.ending)
-        self.pair.out.happenings.clear()
+        self.pair.out.events.clear()
         return self.endings
 
     @property
@@ -85,8 +85,8 @@ def test_headers_go_at_once_and_the_message_after_the_verdict() -> None:
     talk = Talk()
     talk.create(wire.message(b"create"))
     assert [frame.kind for frame in talk.up()] == [wire.HEADERS]
-    assert talk.call() == HeldCall(CREATE, b"create")
-    talk.pair.judged(1, talk.passing)
+    assert talk.call() == InterceptedCall(CREATE, b"create")
+    talk.pair.decided(1, talk.passing)
     assert talk.up() == [Frame(wire.DATA, wire.END_STREAM, 1, wire.message(b"create"))]
 
 
@@ -113,7 +113,7 @@ def test_other_calls_pass_as_the_very_object_that_came() -> None:
 def test_a_refused_call_is_a_reset_to_the_runtime_and_one_sentence_to_the_client() -> None:
     talk = Talk()
     talk.create(wire.message(b"create"))
-    talk.pair.judged(1, Refuse(Code.FAILED_PRECONDITION, "partage: 100 % no\nfor é"))
+    talk.pair.decided(1, Refuse(Code.FAILED_PRECONDITION, "partage: 100 % no\nfor é"))
     assert [(frame.kind, frame.stream) for frame in talk.up()] == [(wire.HEADERS, 1), (wire.RST, 1)]
     said = talk.down()
     assert statuses(said) == [("9", "partage: 100 %25 no%0Afor %C3%A9")]
@@ -144,7 +144,7 @@ def test_a_message_in_any_pieces_padded_and_with_continued_headers(step: int, pa
     data = b"".join(bytes(frame) for frame in frames)
     for at in range(0, len(data), step):
         talk.pair.from_client(data[at : at + step])
-    assert talk.call() == HeldCall(CREATE, b"m" * 300)
+    assert talk.call() == InterceptedCall(CREATE, b"m" * 300)
     assert talk.up() == frames[:3]
     given = [frame for frame in talk.down() if frame.stream == 0]
     assert sum(frame.number for frame in given) == sum(len(frame.payload) for frame in frames[3:])
@@ -154,7 +154,7 @@ def test_a_compressed_message_is_judged_plain_and_passes_as_it_came() -> None:
     talk, packed = Talk(), gzip.compress(b"one") + gzip.compress(b" two")
     talk.create(wire.message(packed, flag=1), more={"grpc_encoding": "gzip"})
     assert talk.call().message == b"one two"
-    talk.pair.judged(1, Pass())
+    talk.pair.decided(1, Pass())
     assert talk.up()[1].payload == wire.message(packed, flag=1)
 
 
@@ -184,7 +184,7 @@ def test_what_is_no_message_is_refused_as_a_server_would(body: bytes, more: Fiel
     talk.create(body, more=more)
     assert [frame.kind for frame in talk.up()] == [wire.HEADERS, wire.RST]
     assert [code for code, _ in statuses(talk.down())] == [status]
-    assert [type(happening) for happening in talk.pair.out.happenings] == [Rejected]
+    assert [type(happening) for happening in talk.pair.out.events] == [Rejected]
 
 
 def test_a_message_of_the_largest_size_is_held_and_sent_within_windows() -> None:
@@ -197,7 +197,7 @@ def test_a_message_of_the_largest_size_is_held_and_sent_within_windows() -> None
     assert sum(frame.number for frame in talk.down() if frame.stream == 0) == len(message)
     assert len(talk.call().message) == MAX_MESSAGE_BYTES
     talk.up()
-    talk.pair.judged(1, Pass())
+    talk.pair.decided(1, Pass())
     sent = 0
     while part := sum(len(frame.payload) for frame in talk.up()):
         assert part <= 65535
@@ -223,10 +223,10 @@ def test_a_client_that_cancels_takes_its_judge_along() -> None:
     talk.create(wire.message(b"create"))
     talk.call()
     talk.client(wire.reset(1))
-    assert talk.pair.out.happenings == [VerdictUnwanted(1)]
+    assert talk.pair.out.events == [DecisionUnwanted(1)]
     assert talk.up()[-1] == wire.reset(1)
-    talk.pair.out.happenings.clear()
-    talk.pair.judged(1, talk.passing)
+    talk.pair.out.events.clear()
+    talk.pair.decided(1, talk.passing)
     assert talk.told() == [Ending.FAILED]
     assert talk.up() == []
 
@@ -239,18 +239,18 @@ def test_a_runtime_that_answers_before_it_has_the_message_is_heard() -> None:
     talk.down()
     talk.runtime(answer)
     assert talk.down() == [answer]
-    assert talk.pair.out.happenings == [VerdictUnwanted(1)]
+    assert talk.pair.out.events == [DecisionUnwanted(1)]
     assert talk.up()[-1].kind == wire.RST
-    talk.pair.out.happenings.clear()
-    talk.pair.judged(1, talk.passing)
+    talk.pair.out.events.clear()
+    talk.pair.decided(1, talk.passing)
     assert (talk.told(), talk.up()) == ([Ending.FAILED], [])
 
 
 def ended(*frames: Frame, by_client: bool = False) -> list[Ending]:
     talk = Talk()
     talk.create(wire.message(b"create"))
-    talk.pair.out.happenings.clear()
-    talk.pair.judged(1, talk.passing)
+    talk.pair.out.events.clear()
+    talk.pair.decided(1, talk.passing)
     (talk.client if by_client else talk.runtime)(*frames)
     talk.told()
     talk.pair.lost("the end")
@@ -290,7 +290,7 @@ def test_trailers_leave_the_runtime_a_call_without_a_message() -> None:
     talk.client(talk.headers(CREATE), Frame(wire.DATA, 0, 1, wire.message(b"create")))
     talk.client(talk.headers("/trailers", flags=wire.END_HEADERS | wire.END_STREAM))
     assert [frame.kind for frame in talk.up()] == [wire.HEADERS, wire.HEADERS]
-    assert talk.pair.out.happenings == []
+    assert talk.pair.out.events == []
 
 
 @pytest.mark.parametrize(
@@ -315,7 +315,7 @@ def test_what_no_client_may_say_ends_its_connection_and_passes_nothing(more: Fra
     assert talk.pair.is_broken
     assert talk.up() == []
     assert talk.down()[-1].kind == wire.GOAWAY
-    assert talk.pair.out.happenings == [VerdictUnwanted(1)]
+    assert talk.pair.out.events == [DecisionUnwanted(1)]
 
 
 def test_calls_that_find_no_room_wait_for_those_that_have_it() -> None:
@@ -341,9 +341,9 @@ def test_too_many_calls_are_refused_and_the_others_go_on(limits: QuotaLimits) ->
     for stream in (1, 3, 5):
         talk.create(wire.message(b"create"), stream)
     assert [code for code, _ in statuses(talk.down())] == ["8"]
-    assert [type(happening) for happening in talk.pair.out.happenings] == [VerdictWanted, VerdictWanted, Rejected]
-    talk.pair.out.happenings.clear()
-    talk.pair.judged(1, Refuse(Code.INTERNAL, "no"))
+    assert [type(happening) for happening in talk.pair.out.events] == [DecisionWanted, DecisionWanted, Rejected]
+    talk.pair.out.events.clear()
+    talk.pair.decided(1, Refuse(Code.INTERNAL, "no"))
     talk.create(wire.message(b"create"), 7)
     assert talk.call().message == b"create"
 
@@ -366,7 +366,7 @@ def test_a_client_is_asked_to_go_and_over_when_its_calls_are() -> None:
 
 
 def test_nothing_of_ours_comes_before_the_runtimes_first_frame() -> None:
-    pair, encoder = Pair(Quota()), Encoder()
+    pair, encoder = ConnectionPair(Quota()), Encoder()
     block = encoder.encode(wire.request_headers(CREATE))
     frames = [wire.settings(), Frame(wire.HEADERS, 4, 1, block), Frame(wire.DATA, 1, 1, b"nonsense")]
     pair.from_client(wire.PREFACE + b"".join(bytes(frame) for frame in frames))
@@ -378,7 +378,7 @@ def test_nothing_of_ours_comes_before_the_runtimes_first_frame() -> None:
 
 @pytest.mark.parametrize("garbage", [b"GET / HTTP/1.1\r\n\r\n", b"\0" * 100, b"PRI * HTTP/2.0\r\n\r\nXX"])
 def test_garbage_ends_the_connection_without_a_word(garbage: bytes) -> None:
-    pair = Pair(Quota())
+    pair = ConnectionPair(Quota())
     pair.from_client(garbage)
     assert pair.is_broken
     assert (pair.out.to_client, pair.out.to_upstream) == ([], [])
@@ -418,9 +418,9 @@ def test_what_is_told_goes_to_whom_it_concerns() -> None:
     talk, told = Talk(), list[tuple[int, Ending]]()
     for stream in (1, 3):
         talk.create(wire.message(b"create"), stream)
-    talk.pair.out.happenings.clear()
+    talk.pair.out.events.clear()
     for stream in (1, 3):
-        talk.pair.judged(stream, Pass(partial(lambda stream, ending: told.append((stream, ending)), stream)))
+        talk.pair.decided(stream, Pass(partial(lambda stream, ending: told.append((stream, ending)), stream)))
     talk.runtime(Frame(wire.HEADERS, 5, 3, b"\x88"))
     talk.told()
     assert told == [(3, Ending.FAILED)]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from partage_base.daemon.exposition import Sample
-from partage_crishim.splice import Splicer
-from partage_crishim.verdicts import Code, Ending, HeldCall, Pass, Refuse, Rewrite, Verdict
+from partage_crishim.decisions import Code, Decision, Ending, InterceptedCall, Pass, Refuse, Rewrite
+from partage_crishim.proxy import ProxyServer
 from rig.client.wait import patient
 from support.splice import wire
 from support.splice.sockets import listening_at, passing, pause, stage, until
@@ -28,7 +28,7 @@ async def test_calls_pass_and_are_counted_by_method(tmp_path: Path) -> None:
         for _ in range(3):
             assert (await client.call(VERSION)).got == wire.message(b"answer %d" % (max(client.model.calls)))
         assert (await client.call(VERSION, bytes(MIB))).is_over
-        counters = on.splicer.counters
+        counters = on.proxy.counters
         assert counters.calls == {VERSION: 4}
         assert counters.from_client_bytes > MIB
         assert (counters.connections, counters.open_connections) == (1, 1)
@@ -37,13 +37,13 @@ async def test_calls_pass_and_are_counted_by_method(tmp_path: Path) -> None:
 async def test_a_held_call_goes_on_as_the_judge_says(tmp_path: Path) -> None:
     endings: list[Ending] = []
 
-    async def judge(call: HeldCall) -> Verdict:
+    async def admission(call: InterceptedCall) -> Decision:
         await asyncio.sleep(0)
         if b"deny" in call.message:
             return Refuse(Code.FAILED_PRECONDITION, "partage: no")
         return Rewrite(call.message * 2, endings.append) if call.message else Pass(endings.append)
 
-    async with stage(tmp_path, judge) as on:
+    async with stage(tmp_path, admission) as on:
         client = await on.connect()
         assert (await client.call(CREATE, bytes(2 * MIB))).got
         ((runtime, _),) = on.runtime.connections
@@ -51,17 +51,17 @@ async def test_a_held_call_goes_on_as_the_judge_says(tmp_path: Path) -> None:
         assert ("grpc-status", "9") in (await client.call(CREATE, b"deny")).headers
         assert (await client.call(CREATE)).got
         assert endings == [Ending.DONE, Ending.DONE]
-        assert on.splicer.counters.held == {"rewritten": 1, "refused": 1, "passed": 1}
-        assert Sample(3, {}, "_count") in on.splicer.counters.judging.samples({})
+        assert on.proxy.counters.held == {"rewritten": 1, "refused": 1, "passed": 1}
+        assert Sample(3, {}, "_count") in on.proxy.counters.judging.samples({})
 
 
 async def test_a_judge_that_raises_costs_that_call_and_is_reported(tmp_path: Path) -> None:
-    async def judge(_: HeldCall) -> Verdict:
+    async def admission(_: InterceptedCall) -> Decision:
         raise RuntimeError("a defect")
 
     reported: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, about: reported.append(about["exception"]))
-    async with stage(tmp_path, judge) as on:
+    async with stage(tmp_path, admission) as on:
         client = await on.connect()
         assert ("grpc-status", "13") in (await client.call(CREATE, b"x")).headers
         assert (await client.call(VERSION)).got
@@ -71,7 +71,7 @@ async def test_a_judge_that_raises_costs_that_call_and_is_reported(tmp_path: Pat
 async def test_a_cancelled_call_cancels_its_judge(tmp_path: Path) -> None:
     begun, cancelled = asyncio.Event(), asyncio.Event()
 
-    async def judge(_: HeldCall) -> Verdict:
+    async def admission(_: InterceptedCall) -> Decision:
         begun.set()
         try:
             await asyncio.Event().wait()
@@ -79,7 +79,7 @@ async def test_a_cancelled_call_cancels_its_judge(tmp_path: Path) -> None:
             cancelled.set()
         return Pass()
 
-    async with stage(tmp_path, judge) as on:
+    async with stage(tmp_path, admission) as on:
         client = await on.connect()
         stream = client.begin(CREATE, b"x")
         async with patient("the judge begins"):
@@ -88,17 +88,17 @@ async def test_a_cancelled_call_cancels_its_judge(tmp_path: Path) -> None:
         assert (await client.call(VERSION)).got
         async with patient("the judge is cancelled"):
             await cancelled.wait()
-        assert on.splicer.counters.held == {"dropped": 1}
+        assert on.proxy.counters.held == {"dropped": 1}
 
 
 @pytest.mark.parametrize("how", ["client", "runtime"])
 async def test_an_end_on_one_side_ends_the_other_and_approvals_are_told(tmp_path: Path, how: str) -> None:
     endings: list[Ending] = []
 
-    async def judge(_: HeldCall) -> Verdict:
+    async def admission(_: InterceptedCall) -> Decision:
         return Pass(endings.append)
 
-    async with stage(tmp_path, judge) as on:
+    async with stage(tmp_path, admission) as on:
         on.runtime.answers = False
         client = await on.connect()
         client.begin(CREATE, b"x")
@@ -110,7 +110,7 @@ async def test_an_end_on_one_side_ends_the_other_and_approvals_are_told(tmp_path
         else:
             writer.close()
             assert await client.is_closed()
-        await until(lambda: on.splicer.counters.open_connections == 0)
+        await until(lambda: on.proxy.counters.open_connections == 0)
         assert endings == [Ending.UNKNOWN]
 
 
@@ -128,7 +128,7 @@ async def test_a_broken_client_costs_only_its_own_connection(tmp_path: Path, gar
         assert (await good.call(VERSION)).got
         silent.writer.write(wire.PREFACE[:5])
         assert (await good.call(VERSION)).got
-        assert on.splicer.counters.broken == 1
+        assert on.proxy.counters.broken == 1
 
 
 async def taken_of(writer: asyncio.StreamWriter, data: bytes, most: int) -> int:
@@ -168,10 +168,10 @@ async def test_a_runtime_that_does_not_read_stops_the_client(tmp_path: Path) -> 
 
 
 async def test_a_client_that_takes_no_answers_of_ours_is_not_read_for_ever(tmp_path: Path) -> None:
-    async def judge(_: HeldCall) -> Verdict:
+    async def admission(_: InterceptedCall) -> Decision:
         return Refuse(Code.FAILED_PRECONDITION, "no" * 2000)
 
-    async with stage(tmp_path, judge) as on:
+    async with stage(tmp_path, admission) as on:
         client = await on.connect()
         assert (await client.call(VERSION)).got
         pause(client.writer)
@@ -180,9 +180,9 @@ async def test_a_client_that_takes_no_answers_of_ours_is_not_read_for_ever(tmp_p
             client.model.send(wire.Frame(wire.DATA, 1, stream, wire.message(b"x")))
         await taken_of(client.writer, bytes(client.model.out), 1)
         client.model.out.clear()
-        await until(lambda: on.splicer.counters.calls[CREATE] > 0)
+        await until(lambda: on.proxy.counters.calls[CREATE] > 0)
         await asyncio.sleep(0.5)  # for what must not go on
-        assert on.splicer.counters.calls[CREATE] < 10_000, "the rest waits in the socket"
+        assert on.proxy.counters.calls[CREATE] < 10_000, "the rest waits in the socket"
 
 
 async def test_while_the_runtime_is_away_calls_fail_at_once_and_clients_are_called_back(tmp_path: Path) -> None:
@@ -206,13 +206,13 @@ async def test_draining_waits_for_calls_and_new_clients_find_the_next_process(tm
         client = await on.connect()
         stream = client.begin(VERSION, b"x")
         await until(lambda: bool(on.runtime.connections and on.runtime.connections[0][0].calls))
-        draining = asyncio.ensure_future(on.splicer.drain(within_s=60))
+        draining = asyncio.ensure_future(on.proxy.drain(within_s=60))
         while not client.model.is_told_to_go:
             await client.listen()
         on.listening.close()
         on.path.unlink()
         on.runtime.answers = True
-        following = Splicer(on.runtime.path, passing)
+        following = ProxyServer(on.runtime.path, passing)
         with listening_at(on.path) as listening:
             following.serve(listening)
             assert (await (await on.connect()).call(VERSION)).got
@@ -232,5 +232,5 @@ async def test_what_is_not_done_at_the_deadline_is_cut_off(tmp_path: Path) -> No
         client = await on.connect()
         client.begin(VERSION, b"x")
         await until(lambda: bool(on.runtime.connections and on.runtime.connections[0][0].calls))
-        await on.splicer.drain(0.2)
+        await on.proxy.drain(0.2)
         assert await client.is_closed()

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, cast
 
-from partage_crishim.h2.outbox import CallEnded, Happening, Rejected, VerdictUnwanted, VerdictWanted
-from partage_crishim.h2.pair import Pair
-from partage_crishim.h2.quota import Quota
-from partage_crishim.splice.counters import Counters
-from partage_crishim.verdicts import Code, Decide, Ended, Ending, HeldCall, Pass, Refuse, Rewrite, Verdict
+from partage_crishim.decisions import Code, Decide, Decision, Ended, Ending, InterceptedCall, Pass, Refuse, Rewrite
+from partage_crishim.proxy.counters import Counters
+from partage_crishim.proxy.http2.connection_pair import ConnectionPair
+from partage_crishim.proxy.http2.outbox import CallEnded, DecisionUnwanted, DecisionWanted, ProxyEvent, Rejected
+from partage_crishim.proxy.http2.quota import Quota
 
 CLOSE_WITHIN_S: Final = 1.0
 _MUCH_BYTES: Final = 1 << 20
@@ -29,16 +29,16 @@ _OUTCOMES: Final = {Pass: "passed", Rewrite: "rewritten", Refuse: "refused"}
 
 
 @dataclass(frozen=True)
-class SpliceContext:
-    """State that all links of a splicer share."""
+class ProxyContext:
+    """State that all links of a proxy share."""
 
-    judge: Decide
+    admission: Decide
     on_call: Callable[[str], None]
     counters: Counters
     quota: Quota
 
 
-class Side(asyncio.Protocol):
+class Endpoint(asyncio.Protocol):
     """One of the two sockets."""
 
     def __init__(
@@ -97,18 +97,18 @@ class Side(asyncio.Protocol):
             self.transport.abort()
 
 
-class Link:
+class Connection:
     """The proxied connection of one client."""
 
-    def __init__(self, shared: SpliceContext, on_gone: Callable[[Link], None]) -> None:
+    def __init__(self, shared: ProxyContext, on_gone: Callable[[Connection], None]) -> None:
         self._shared = shared
         self._on_gone = on_gone
         self._loop = asyncio.get_running_loop()
-        self._pair = Pair(shared.quota, wake=self._wake)
-        self._judging: dict[int, asyncio.Task[Verdict]] = {}
+        self._pair = ConnectionPair(shared.quota, wake=self._wake)
+        self._judging: dict[int, asyncio.Task[Decision]] = {}
         """Tasks that decide on intercepted calls, by stream."""
-        self.client = Side(self._from_client, self._set_reading, partial(self.end, "the client closed"))
-        self.upstream = Side(self._from_upstream, self._set_reading, partial(self.end, "the runtime closed"))
+        self.client = Endpoint(self._from_client, self._set_reading, partial(self.end, "the client closed"))
+        self.upstream = Endpoint(self._from_upstream, self._set_reading, partial(self.end, "the runtime closed"))
         self._is_ending = False
         self._was_blocked = False
         self._impatience: asyncio.TimerHandle | None = None
@@ -153,12 +153,12 @@ class Link:
         self._pair.from_upstream(data)
         self._flush()
 
-    def _judge(self, stream: int, call: HeldCall) -> None:
-        task = self._loop.create_task(self._shared.judge(call))
+    def _decide(self, stream: int, call: InterceptedCall) -> None:
+        task = self._loop.create_task(self._shared.admission(call))
         self._judging[stream] = task
-        task.add_done_callback(partial(self._judged, stream, time.monotonic()))
+        task.add_done_callback(partial(self._decided, stream, time.monotonic()))
 
-    def _judged(self, stream: int, started: float, task: asyncio.Task[Verdict]) -> None:
+    def _decided(self, stream: int, started: float, task: asyncio.Task[Decision]) -> None:
         """Handle a decision; a cancelled task was no longer wanted."""
         counters = self._shared.counters
         del self._judging[stream]
@@ -167,10 +167,10 @@ class Link:
             return
         if (error := task.exception()) is not None:
             self._loop.call_exception_handler({"message": "a judge raised, which it must not", "exception": error})
-        verdict = _DEFECT if error is not None else task.result()
+        decision = _DEFECT if error is not None else task.result()
         counters.judging.observe(time.monotonic() - started)
-        counters.held[_OUTCOMES[type(verdict)]] += 1
-        self._pair.judged(stream, verdict)
+        counters.held[_OUTCOMES[type(decision)]] += 1
+        self._pair.decided(stream, decision)
         self._flush()
 
     def _wake(self) -> None:
@@ -188,9 +188,9 @@ class Link:
                 self._shared.counters.call(method)
                 self._shared.on_call(method)
             pair.methods.clear()
-        if out.happenings:
-            happenings, out.happenings = out.happenings, []
-            for happening in happenings:
+        if out.events:
+            events, out.events = out.events, []
+            for happening in events:
                 self._act(happening)
         if pair.over is not None:
             self._close_when_over()
@@ -203,11 +203,11 @@ class Link:
             self._shared.counters.broken += self._pair.is_broken
             self.end(str(self._pair.over))
 
-    def _act(self, happening: Happening) -> None:
+    def _act(self, happening: ProxyEvent) -> None:
         match happening:
-            case VerdictWanted(stream, call):
-                self._judge(stream, call)
-            case VerdictUnwanted(stream):
+            case DecisionWanted(stream, call):
+                self._decide(stream, call)
+            case DecisionUnwanted(stream):
                 if (task := self._judging.get(stream)) is not None:
                     task.cancel()
             case Rejected():

@@ -2,8 +2,8 @@
 
     pair = Pair(quota)
     pair.from_client(data)      bytes to write are in pair.out.to_upstream and pair.out.to_client
-    pair.from_upstream(data)    events for the splicer in pair.out.happenings, and new calls in pair.methods
-    pair.judged(stream, verdict)
+    pair.from_upstream(data)    events for the proxy in pair.out.events, and new calls in pair.methods
+    pair.decided(stream, decision)
 
 Data that must not be parsed yet, because the runtime has no room for it (see `windows`), is buffered as if it had not
 arrived, and `is_blocked` signals that the client should not be read.
@@ -15,12 +15,12 @@ from collections.abc import Callable
 
 from partage_base.http2 import frames
 from partage_base.http2.frames import ErrorCode, Malformed
-from partage_crishim.h2.paths import DRAINING, PairState, RequestPath, ResponsePath
-from partage_crishim.h2.quota import Quota
-from partage_crishim.verdicts import Refuse, Verdict
+from partage_crishim.decisions import Decision, Refuse
+from partage_crishim.proxy.http2.paths import DRAINING, ConnectionPairState, RequestPath, ResponsePath
+from partage_crishim.proxy.http2.quota import Quota
 
 
-class Pair:
+class ConnectionPair:
     """All state of the two. `wake` is called when there is output after another pair released quota."""
 
     def __init__(self, quota: Quota, wake: Callable[[], None] = lambda: None) -> None:
@@ -28,7 +28,7 @@ class Pair:
         """Why both connections are to be closed, once the outbox is written."""
         self.is_broken = False
         """Whether the reason is a protocol error of a peer."""
-        self._state = PairState(quota, wake)
+        self._state = ConnectionPairState(quota, wake)
         self._requests = RequestPath(self._state)
         self._answers = ResponsePath(self._state)
         self.out = self._state.out
@@ -71,10 +71,10 @@ class Pair:
         self._pump()
         self._finish_draining()
 
-    def judged(self, stream: int, verdict: Verdict) -> None:
+    def decided(self, stream: int, decision: Decision) -> None:
         """Apply the decision on an intercepted call."""
-        self._state.calls.judged(stream, verdict)
-        if isinstance(verdict, Refuse):
+        self._state.calls.decided(stream, decision)
+        if isinstance(decision, Refuse):
             self._state.open.discard(stream)
         self._pump()
         self._finish_draining()

@@ -9,7 +9,7 @@ intercepted calls; and flow-control windows, so that both sides' sums agree alth
     windows     the runtime's window for the connection, and the client's view of it
     quota       how many bytes of intercepted calls this process buffers, and which call is next
     calls       the intercepted calls of a connection, with their state table
-    outbox      bytes to write to either side, and events for the splicer
+    outbox      bytes to write to either side, and events for the proxy
     paths       the request path and the response path, and their shared state
     pair        both paths together
     stand_in    the responder that answers clients while the runtime is unavailable

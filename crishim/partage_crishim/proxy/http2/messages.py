@@ -15,7 +15,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from partage_base.http2 import frames
-from partage_crishim.verdicts import Code
+from partage_crishim.decisions import Code
 
 PREFIX_BYTES: Final = 5
 MAX_MESSAGE_BYTES: Final = 16 << 20

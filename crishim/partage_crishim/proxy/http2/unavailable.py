@@ -12,13 +12,13 @@ from typing import Final
 
 from partage_base.http2 import frames
 from partage_base.http2.frames import ErrorCode, Malformed, Remainder
-from partage_crishim.h2.messages import answer
-from partage_crishim.verdicts import Code
+from partage_crishim.decisions import Code
+from partage_crishim.proxy.http2.messages import answer
 
 _HEADER: Final = frames.HEADER_BYTES
 
 
-class StandIn:
+class UnavailableResponder:
     def __init__(self, sentence: str) -> None:
         self.to_client: list[bytes] = [frames.frame(frames.SETTINGS, 0, 0, b"")]
         self.is_over = False

@@ -24,7 +24,8 @@ from typing import Final
 
 from partage_base.http2 import frames
 from partage_base.http2.frames import ErrorCode, Malformed
-from partage_crishim.h2.messages import (
+from partage_crishim.decisions import Code, Decision, Ended, Ending, InterceptedCall, Refuse, Rewrite
+from partage_crishim.proxy.http2.messages import (
     MAX_MESSAGE_BYTES,
     NO_MESSAGE,
     Message,
@@ -33,11 +34,10 @@ from partage_crishim.h2.messages import (
     answer,
     plain,
 )
-from partage_crishim.h2.outbox import CallEnded, Outbox, Rejected, VerdictUnwanted, VerdictWanted
-from partage_crishim.h2.quota import Quota, Slot
-from partage_crishim.h2.requests import Request
-from partage_crishim.h2.windows import MAX, Windows
-from partage_crishim.verdicts import Code, Ended, Ending, HeldCall, Refuse, Rewrite, Verdict
+from partage_crishim.proxy.http2.outbox import CallEnded, DecisionUnwanted, DecisionWanted, Outbox, Rejected
+from partage_crishim.proxy.http2.quota import Quota, Slot
+from partage_crishim.proxy.http2.requests import Request
+from partage_crishim.proxy.http2.windows import MAX, Windows
 
 _OURS: Final = frames.FRAME_BYTES
 _MAX_DEAF: Final = 256
@@ -74,7 +74,7 @@ _KEPT: Final = frozenset({State.JUDGING, State.SENDING})
 """States in which its request is still needed."""
 
 
-class HeldStream:
+class InterceptedStream:
     """The state of one intercepted call."""
 
     def __init__(self, stream: int, request: Request, slot: Slot) -> None:
@@ -108,13 +108,13 @@ class Calls:
     """The intercepted calls of a connection, by stream id."""
 
     def __init__(self, out: Outbox, windows: Windows, quota: Quota, wake: Callable[[], None]) -> None:
-        self.by_stream: dict[int, HeldStream] = {}
+        self.by_stream: dict[int, InterceptedStream] = {}
         self._out = out
         self._windows = windows
         self._quota = quota
         self._wake = wake
-        self._sending: dict[int, HeldStream] = {}
-        self._deaf: dict[int, HeldStream] = {}
+        self._sending: dict[int, InterceptedStream] = {}
+        self._deaf: dict[int, InterceptedStream] = {}
         self._credits: dict[int, int] = {}
 
     # Events from the client.
@@ -123,11 +123,11 @@ class Calls:
         """Add a call to intercept, whose headers have been forwarded."""
         is_one_too_many = len(self.by_stream) - len(self._deaf) >= self._quota.limits.calls_each
         slot = self._quota.enter(partial(self._let_in, stream))
-        held = self.by_stream[stream] = HeldStream(stream, request, slot)
+        held = self.by_stream[stream] = InterceptedStream(stream, request, slot)
         if is_one_too_many or slot.is_one_too_many:
             self._reject(held, Unreadable(Code.RESOURCE_EXHAUSTED, _NO_ROOM))
 
-    def data(self, held: HeldStream, payload: bytes, flow: int, *, is_last: bool) -> None:
+    def data(self, held: InterceptedStream, payload: bytes, flow: int, *, is_last: bool) -> None:
         """DATA of an intercepted call, which counts as `flow` bytes of flow control."""
         self._credit(0, flow)
         if held.state is State.DEAF:
@@ -143,16 +143,16 @@ class Calls:
         except Unreadable as unreadable:
             self._reject(held, unreadable)
 
-    def reset(self, held: HeldStream) -> bool:
+    def reset(self, held: InterceptedStream) -> bool:
         """The client cancelled; returns whether to forward the reset to the runtime."""
         is_new = held.state is not State.DEAF
         if held.state is State.JUDGING:
-            self._out.happenings.append(VerdictUnwanted(held.stream))
+            self._out.events.append(DecisionUnwanted(held.stream))
         self._tell(held, Ending.UNKNOWN)
         self._move(held, Step.CLIENT_LEFT)
         return is_new
 
-    def trailers(self, held: HeldStream) -> None:
+    def trailers(self, held: InterceptedStream) -> None:
         """Headers after DATA, which these calls do not use.
 
         They have been forwarded, since all later header blocks depend on them: the runtime sees a call without a
@@ -164,18 +164,18 @@ class Calls:
 
     # Decisions of admission.
 
-    def judged(self, stream: int, verdict: Verdict) -> None:
+    def decided(self, stream: int, decision: Decision) -> None:
         """Apply a decision; if it is no longer wanted, its `ended` callback gets `FAILED`."""
         held = self.by_stream.get(stream)
         if held is None or held.state is not State.JUDGING:
-            if not isinstance(verdict, Refuse):
-                self._out.happenings.append(CallEnded(verdict.ended, Ending.FAILED))
+            if not isinstance(decision, Refuse):
+                self._out.events.append(CallEnded(decision.ended, Ending.FAILED))
             return
-        if isinstance(verdict, Refuse):
-            self._answer(held, verdict.code, verdict.sentence)
+        if isinstance(decision, Refuse):
+            self._answer(held, decision.code, decision.sentence)
             return
-        message = Message(False, verdict.message) if isinstance(verdict, Rewrite) else held.message
-        held.left, held.message, held.ended = memoryview(message.framed), NO_MESSAGE, verdict.ended
+        message = Message(False, decision.message) if isinstance(decision, Rewrite) else held.message
+        held.left, held.message, held.ended = memoryview(message.framed), NO_MESSAGE, decision.ended
         self._sending[stream] = held
         self._move(held, Step.APPROVED)
 
@@ -185,22 +185,22 @@ class Calls:
         for held in list(self._sending.values()):
             self._send(held)
 
-    def credited(self, held: HeldStream, credit: int) -> None:
+    def credited(self, held: InterceptedStream, credit: int) -> None:
         """The runtime opened this stream's window further. We alone give the client its window for it."""
         held.credit += credit
         if held.credit + self._windows.initial > MAX:
             raise Malformed(ErrorCode.FLOW_CONTROL_ERROR, "credits beyond every window")
 
-    def has_message(self, held: HeldStream) -> None:
+    def has_message(self, held: InterceptedStream) -> None:
         """Part of a response message arrived: the call was carried out."""
         self._tell(held, Ending.DONE)
 
-    def answered(self, held: HeldStream, ending: Ending, *, is_reset: bool) -> None:
+    def answered(self, held: InterceptedStream, ending: Ending, *, is_reset: bool) -> None:
         """The runtime ended the call, perhaps before it received all of it."""
         if held.state is State.DEAF:
             return
         if held.state is State.JUDGING:
-            self._out.happenings.append(VerdictUnwanted(held.stream))
+            self._out.events.append(DecisionUnwanted(held.stream))
         if held.state is not State.SENT and not is_reset:
             self._out.to_upstream.append(frames.rst_stream(held.stream, ErrorCode.CANCEL))
         self._tell(held, ending)
@@ -223,7 +223,7 @@ class Calls:
 
     # Internals.
 
-    def _find_room(self, held: HeldStream, flow: int) -> None:
+    def _find_room(self, held: InterceptedStream, flow: int) -> None:
         """Request quota as soon as the size is known; DATA that arrives before it is granted is counted separately."""
         slot, need = held.slot, held.collector.need
         held.owed += flow
@@ -234,7 +234,7 @@ class Calls:
         elif not self._quota.add_unasked(slot, flow):
             raise Unreadable(Code.RESOURCE_EXHAUSTED, _NO_ROOM)
 
-    def _go_on(self, held: HeldStream) -> None:
+    def _go_on(self, held: InterceptedStream) -> None:
         """Continue with a call that has room."""
         if held.is_complete:
             self._hold(held)
@@ -252,17 +252,17 @@ class Calls:
         self.flush_credits()
         self._wake()
 
-    def _hold(self, held: HeldStream) -> None:
+    def _hold(self, held: InterceptedStream) -> None:
         held.message = held.collector.whole()
-        call = HeldCall(held.request.method, plain(held.message, held.request.encoding))
+        call = InterceptedCall(held.request.method, plain(held.message, held.request.encoding))
         self._move(held, Step.WHOLE)
-        self._out.happenings.append(VerdictWanted(held.stream, call))
+        self._out.events.append(DecisionWanted(held.stream, call))
 
-    def _reject(self, held: HeldStream, unreadable: Unreadable) -> None:
-        self._out.happenings.append(Rejected(held.stream, unreadable.code))
+    def _reject(self, held: InterceptedStream, unreadable: Unreadable) -> None:
+        self._out.events.append(Rejected(held.stream, unreadable.code))
         self._answer(held, unreadable.code, str(unreadable))
 
-    def _answer(self, held: HeldStream, code: Code, sentence: str) -> None:
+    def _answer(self, held: InterceptedStream, code: Code, sentence: str) -> None:
         stream = held.stream
         self._out.to_upstream.append(frames.rst_stream(stream, ErrorCode.CANCEL))
         self._out.tell_client(answer(stream, code.value, sentence, is_begun=held.is_begun))
@@ -270,7 +270,7 @@ class Calls:
             self._out.tell_client(frames.rst_stream(stream, ErrorCode.NO_ERROR))
         self._finish(held)
 
-    def _send(self, held: HeldStream) -> None:
+    def _send(self, held: InterceptedStream) -> None:
         windows = self._windows
         while size := max(0, min(len(held.left), _OURS, windows.left, windows.initial + held.credit)):
             part, held.left = held.left[:size], held.left[size:]
@@ -280,21 +280,21 @@ class Calls:
         if not held.left:
             self._move(held, Step.EMPTIED)
 
-    def _tell(self, held: HeldStream, ending: Ending) -> None:
+    def _tell(self, held: InterceptedStream, ending: Ending) -> None:
         if held.ended is not None:
-            self._out.happenings.append(CallEnded(held.ended, ending))
+            self._out.events.append(CallEnded(held.ended, ending))
             held.ended = None
 
     def _credit(self, stream: int, credit: int) -> None:
         if credit:
             self._credits[stream] = self._credits.get(stream, 0) + credit
 
-    def _finish(self, held: HeldStream) -> None:
+    def _finish(self, held: InterceptedStream) -> None:
         self._move(held, Step.ANSWERED)
         if held.state is State.DEAF and held.is_complete:
             self._move(held, Step.CLIENT_ENDED)
 
-    def _move(self, held: HeldStream, step: Step) -> None:
+    def _move(self, held: InterceptedStream, step: Step) -> None:
         held.state = _NEXT[held.state][step]
         stream = held.stream
         if held.state in _KEPT:

@@ -13,6 +13,8 @@ from partage_base.inventory_file import InventoryFile
 from partage_crishim.containerd import Containerd
 from partage_crishim.kubelet import Kubelet
 from partage_crishim.ledger import CardLedger
+from partage_crishim.pid_namespace import PidNamespaceCheck
+from partage_crishim.rules.device_plugin import require_unshared
 from partage_crishim.rules.errors import CardsBesideUs, NodeNotReady
 from partage_crishim.rules.guard import (
     GuardPolicy,
@@ -22,14 +24,12 @@ from partage_crishim.rules.guard import (
     native_cards,
     require_no_annotations,
 )
-from partage_crishim.rules.natives import require_unshared
-from partage_crishim.siblings import Siblings
 from partage_plugins.api import CardId, GpuPart
 from partage_plugins.api.nvidia import VISIBLE
 
 
 @dataclass(frozen=True, kw_only=True)
-class Guardian:
+class DeviceFilter:
     """Keeps cards from containers to which they were not granted."""
 
     policy: GuardPolicy
@@ -37,7 +37,7 @@ class Guardian:
     containerd: Containerd
     kubelet: Kubelet
     ledger: CardLedger
-    siblings: Siblings
+    pid_namespace: PidNamespaceCheck
 
     async def is_on(self) -> bool:
         """Whether the filter is active; `auto` turns it off where cards, driver and NVIDIA's runtime are absent."""
@@ -55,7 +55,7 @@ class Guardian:
         is_guarded = request.namespace not in self.policy.trusted and await self.is_on()
         if is_guarded:
             require_no_annotations(request)
-        await self.siblings.require_no_part(request, part)
+        await self.pid_namespace.require_no_part(request, part)
         if not is_guarded:
             return Changes()
         asked = asked_by(request).without(replaced)

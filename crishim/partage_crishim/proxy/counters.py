@@ -17,7 +17,7 @@ SECONDS: Final = (0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5
 
 @dataclass
 class Counters:
-    """Counts of one splicer since its start."""
+    """Counts of one proxy since its start."""
 
     connections: int = 0
     open_connections: int = 0

@@ -17,7 +17,7 @@ from partage_plugins.api import GpuPart
 
 
 @dataclass(frozen=True)
-class Siblings:
+class PidNamespaceCheck:
     """The containers of a pod that share a PID namespace."""
 
     containerd: Containerd

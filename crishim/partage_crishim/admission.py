@@ -15,12 +15,12 @@ from msgspec import Struct
 
 from partage_base.cri import Changes, CreateRequest, MessageWrong, read_create, rewritten
 from partage_crishim.claims import ClaimGate
+from partage_crishim.decisions import INTERCEPTED, RESTORE_POD, Code, Decision, InterceptedCall, Pass, Refuse, Rewrite
+from partage_crishim.device_filter import DeviceFilter
 from partage_crishim.grants import GrantRewriter
-from partage_crishim.guardian import Guardian
 from partage_crishim.rules.allocation import may_claim
 from partage_crishim.rules.errors import AllocationRefused, RequestUnread
 from partage_crishim.rules.guard import void
-from partage_crishim.verdicts import HELD, RESTORE_POD, Code, HeldCall, Pass, Refuse, Rewrite, Verdict
 from partage_plugins.api import Kind
 from partage_plugins.errors import PluginError, PluginFailed, PluginNonsense, Refused
 from partage_plugins.text import one_line
@@ -71,43 +71,43 @@ class AuditEvent(Struct, frozen=True, kw_only=True):
         return {"namespace": namespace, "pod": pod, "container": container}
 
 
-class Judge:
+class Admission:
     """Decides on each intercepted call; a `verdicts.Decide`."""
 
     def __init__(
         self,
         grants: GrantRewriter,
-        guardian: Guardian,
+        device_filter: DeviceFilter,
         claims: ClaimGate,
         tell: Callable[[AuditEvent], None],
     ) -> None:
         self._grants = grants
-        self._guardian = guardian
+        self._device_filter = device_filter
         self._claims = claims
         self._tell = tell
 
-    async def __call__(self, call: HeldCall) -> Verdict:
+    async def __call__(self, call: InterceptedCall) -> Decision:
         """The decision; raises nothing but a cancellation."""
-        if call.method not in HELD or not await self._is_ours(call.message):
+        if call.method not in INTERCEPTED or not await self._is_ours(call.message):
             return Pass()
         try:
             if call.method == RESTORE_POD:
                 sentence = _RESTORED if may_claim(call.message) else _RESTORED_PAST_GUARD
                 return Refuse(Code.FAILED_PRECONDITION, sentence)
             return await self._created(call.message)
-        except Exception as defect:  # noqa: BLE001  whatever goes wrong in here is a verdict
+        except Exception as defect:  # noqa: BLE001  whatever goes wrong in here is a decision
             self._tell(AuditEvent(what="defect", request=None, error=defect))
             return Refuse(Code.INTERNAL, _DEFECT)
 
     async def _is_ours(self, message: bytes) -> bool:
         """Whether the request may contain a grant, or the device filter applies."""
         try:
-            return may_claim(message) or await self._guardian.is_on()
+            return may_claim(message) or await self._device_filter.is_on()
         except Exception as defect:  # noqa: BLE001  as where there is no card
             self._tell(AuditEvent(what="defect", request=None, error=defect))
             return False
 
-    async def _created(self, message: bytes) -> Verdict:
+    async def _created(self, message: bytes) -> Decision:
         try:
             request = read_create(message)
         except MessageWrong as wrong:  # the runtime may still be able to read it
@@ -123,15 +123,15 @@ class Judge:
         except OSError as error:
             return self._refused(request, error, _UNWRITTEN)
 
-    async def _decided(self, message: bytes, request: CreateRequest) -> Verdict:
+    async def _decided(self, message: bytes, request: CreateRequest) -> Decision:
         claim = self._grants.claim(request)
         if request.cdi or request.target:
             await self._claims.require(request, is_granted=claim is not None)
         if claim is not None:
-            verdict = await self._grants.rewrite(message, request, claim)
+            decision = await self._grants.rewrite(message, request, claim)
             kinds = tuple(claim.given.grants)
             self._tell(AuditEvent(what="granted", request=request, gen=claim.allocation.gen, kinds=kinds))
-            return verdict
+            return decision
         changes = await self._guarded(request)
         if not changes:
             return Pass()
@@ -141,7 +141,7 @@ class Judge:
 
     async def _guarded(self, request: CreateRequest) -> Changes:
         try:
-            return await self._guardian.changes(request)
+            return await self._device_filter.changes(request)
         except Refused:
             raise
         except Exception as defect:  # noqa: BLE001  a guard that fails keeps the door shut

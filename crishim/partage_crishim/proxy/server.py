@@ -1,12 +1,12 @@
 """Serves clients on a listening socket, each proxied to its own connection to the runtime.
 
-    splicer = Splicer(upstream, judge, on_call=note)
-    splicer.serve(listening)
+    proxy = ProxyServer(upstream, admission, on_call=note)
+    proxy.serve(listening)
     ...
-    await splicer.drain(within_s=10)
+    await proxy.drain(within_s=10)
 
 The listening socket is passed in and remains its owner's: systemd, or a process that hands it to its successor. A
-splicer that drains does not close it, and the next process that listens on it gets the new clients.
+proxy that drains does not close it, and the next process that listens on it gets the new clients.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from collections.abc import Callable, Coroutine
 from os import PathLike, fspath, strerror
 from typing import Final, cast
 
-from partage_crishim.h2.quota import Quota, QuotaLimits
-from partage_crishim.h2.stand_in import StandIn
-from partage_crishim.splice.counters import Counters
-from partage_crishim.splice.link import CLOSE_WITHIN_S, Link, SpliceContext
-from partage_crishim.verdicts import Decide
+from partage_crishim.decisions import Decide
+from partage_crishim.proxy.connection import CLOSE_WITHIN_S, Connection, ProxyContext
+from partage_crishim.proxy.counters import Counters
+from partage_crishim.proxy.http2.quota import Quota, QuotaLimits
+from partage_crishim.proxy.http2.unavailable import UnavailableResponder
 
 LOOK_EVERY_S: Final = 0.1
 """Interval of probes for an absent runtime while clients wait for it."""
@@ -37,7 +37,7 @@ class AwayClient(asyncio.Protocol):
     """A client that connected while the runtime did not answer; it is served here until the runtime does."""
 
     def __init__(self, sentence: str, on_gone: Callable[[AwayClient], None]) -> None:
-        self._stand_in = StandIn(sentence)
+        self._unavailable = UnavailableResponder(sentence)
         self._on_gone = on_gone
         self._transport: asyncio.Transport | None = None
         self._impatience: asyncio.TimerHandle | None = None
@@ -55,7 +55,7 @@ class AwayClient(asyncio.Protocol):
         self._on_gone(self)
 
     def data_received(self, data: bytes) -> None:
-        self._stand_in.from_client(data)
+        self._unavailable.from_client(data)
         self._flush()
 
     def pause_writing(self) -> None:
@@ -69,16 +69,16 @@ class AwayClient(asyncio.Protocol):
 
     def leave(self) -> None:
         """Dismiss the client: the runtime is back, or this process exits."""
-        self._stand_in.leave()
+        self._unavailable.leave()
         self._flush()
 
     def _flush(self) -> None:
         if self._transport is None or self._transport.is_closing():
             return
-        if self._stand_in.to_client:
-            self._transport.write(b"".join(self._stand_in.to_client))
-            self._stand_in.to_client.clear()
-        if self._stand_in.is_over:
+        if self._unavailable.to_client:
+            self._transport.write(b"".join(self._unavailable.to_client))
+            self._unavailable.to_client.clear()
+        if self._unavailable.is_over:
             self._impatience = asyncio.get_running_loop().call_later(CLOSE_WITHIN_S, self._transport.abort)
             self._transport.close()
 
@@ -94,21 +94,21 @@ async def answers(path: str, within_s: float) -> bool:
     return True
 
 
-class Splicer:
+class ProxyServer:
     """All clients of one runtime."""
 
     def __init__(
         self,
         upstream: str | PathLike[str],
-        judge: Decide,
+        admission: Decide,
         on_call: Callable[[str], None] = lambda _: None,
         limits: QuotaLimits | None = None,
         counters: Counters | None = None,
     ) -> None:
         self.counters = counters or Counters()
         self._upstream = fspath(upstream)
-        self._shared = SpliceContext(judge, on_call, self.counters, Quota(limits))
-        self._links: set[Link] = set()
+        self._shared = ProxyContext(admission, on_call, self.counters, Quota(limits))
+        self._connections: set[Connection] = set()
         self._away: set[AwayClient] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._watching: asyncio.Task[None] | None = None
@@ -129,14 +129,14 @@ class Splicer:
         self._stop_accepting()
         for away in list(self._away):
             away.leave()
-        for link in list(self._links):
-            link.drain()
+        for connection in list(self._connections):
+            connection.drain()
         try:
             async with asyncio.timeout(within_s):
                 await self._until_empty()
         except TimeoutError:
-            for link in list(self._links):
-                link.cut_off("the deadline for draining has passed")
+            for connection in list(self._connections):
+                connection.cut_off("the deadline for draining has passed")
             await self._until_empty()
 
     async def close(self) -> None:
@@ -168,24 +168,24 @@ class Splicer:
     async def _connect(self, client: socket.socket) -> None:
         """Connect upstream first; what the client sends meanwhile waits in its socket."""
         loop = asyncio.get_running_loop()
-        link = Link(self._shared, self._gone)
+        connection = Connection(self._shared, self._gone)
         self.counters.connections += 1
         self.counters.open_connections += 1
-        self._links.add(link)
+        self._connections.add(connection)
         try:
             async with asyncio.timeout(_DIAL_WITHIN_S):
-                await loop.create_unix_connection(lambda: link.upstream, self._upstream)
+                await loop.create_unix_connection(lambda: connection.upstream, self._upstream)
         except OSError as error:  # includes TimeoutError
-            self._gone(link)
+            self._gone(connection)
             await self._turn_away(client, error)
             return
-        await loop.connect_accepted_socket(lambda: link.client, client)
-        link.begin()
+        await loop.connect_accepted_socket(lambda: connection.client, client)
+        connection.begin()
         if self._is_draining:
-            link.drain()
+            connection.drain()
 
-    def _gone(self, link: Link) -> None:
-        self._links.discard(link)
+    def _gone(self, connection: Connection) -> None:
+        self._connections.discard(connection)
         self.counters.open_connections -= 1
         self._look_empty()
 
@@ -232,7 +232,7 @@ class Splicer:
         await asyncio.gather(*self._tasks)
 
     def _look_empty(self) -> None:
-        if self._is_draining and not self._links and not self._away:
+        if self._is_draining and not self._connections and not self._away:
             self._empty.set()
 
     def _start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:

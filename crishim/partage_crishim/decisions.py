@@ -15,7 +15,7 @@ from msgspec import Struct
 CREATE_CONTAINER: Final = "/runtime.v1.RuntimeService/CreateContainer"
 RESTORE_POD: Final = "/runtime.v1.RuntimeService/RestorePod"
 STATUS: Final = "/runtime.v1.RuntimeService/Status"
-HELD: Final = frozenset({CREATE_CONTAINER, RESTORE_POD})
+INTERCEPTED: Final = frozenset({CREATE_CONTAINER, RESTORE_POD})
 """Calls whose request is read completely before anything but its headers is sent upstream."""
 
 
@@ -44,7 +44,7 @@ Ended = Callable[[Ending], None]
 def _ignored(_: Ending) -> None: ...
 
 
-class HeldCall(Struct, frozen=True):
+class InterceptedCall(Struct, frozen=True):
     """A call that waits for a decision; `message` is the request, complete and uncompressed."""
 
     method: str
@@ -71,6 +71,6 @@ class Refuse(Struct, frozen=True):
     sentence: str
 
 
-Verdict = Pass | Rewrite | Refuse
-Decide = Callable[[HeldCall], Coroutine[Any, Any, Verdict]]
+Decision = Pass | Rewrite | Refuse
+Decide = Callable[[InterceptedCall], Coroutine[Any, Any, Decision]]
 """Raises only on cancellation; every error inside becomes a decision."""

@@ -13,12 +13,12 @@ from typing import Final
 
 from partage_base.http2 import frames
 from partage_base.http2.frames import ErrorCode, Malformed, Remainder
-from partage_crishim.h2.calls import Calls, HeldStream
-from partage_crishim.h2.outbox import Outbox
-from partage_crishim.h2.quota import Quota
-from partage_crishim.h2.requests import Request, Requests, block
-from partage_crishim.h2.windows import Windows
-from partage_crishim.verdicts import HELD, Ending
+from partage_crishim.decisions import INTERCEPTED, Ending
+from partage_crishim.proxy.http2.calls import Calls, InterceptedStream
+from partage_crishim.proxy.http2.outbox import Outbox
+from partage_crishim.proxy.http2.quota import Quota
+from partage_crishim.proxy.http2.requests import Request, Requests, block
+from partage_crishim.proxy.http2.windows import Windows
 
 MAX_OPEN: Final = 1 << 14
 """Concurrent calls of one connection."""
@@ -41,7 +41,7 @@ _ANSWERS_LOOKED_AT: Final = frozenset({frames.RST_STREAM, frames.SETTINGS, frame
 _ANSWERS_BLOCKS: Final = frozenset({frames.HEADERS, frames.PUSH_PROMISE})
 
 
-class PairState:
+class ConnectionPairState:
     """State that both paths of a pair share."""
 
     def __init__(self, quota: Quota, wake: Callable[[], None]) -> None:
@@ -81,7 +81,7 @@ class Bound:
 class _Path:
     """The base of both paths: the buffer of incomplete frames, and the output list."""
 
-    def __init__(self, state: PairState, passed: list[bytes]) -> None:
+    def __init__(self, state: ConnectionPairState, passed: list[bytes]) -> None:
         self._state = state
         self._calls = state.calls
         self._windows = state.windows
@@ -102,7 +102,7 @@ class _Path:
 class RequestPath(_Path):
     """From the client to the runtime."""
 
-    def __init__(self, state: PairState) -> None:
+    def __init__(self, state: ConnectionPairState) -> None:
         super().__init__(state, state.out.to_upstream)
         self.methods: list[str] = []
         self._has_preface = False
@@ -188,7 +188,7 @@ class RequestPath(_Path):
         state.last = stream
         state.open.add(stream)
         self.methods.append(request.method)
-        return None if is_last or request.method not in HELD else request
+        return None if is_last or request.method not in INTERCEPTED else request
 
     def _passes(self, kind: int, data: bytes, at: int, end: int) -> bool:
         """Inspect a frame other than HEADERS; returns whether it is forwarded."""
@@ -226,7 +226,7 @@ class RequestPath(_Path):
 class ResponsePath(_Path):
     """From the runtime to the client."""
 
-    def __init__(self, state: PairState) -> None:
+    def __init__(self, state: ConnectionPairState) -> None:
         super().__init__(state, state.out.to_client)
 
     def take(self, data: bytes) -> None:
@@ -269,7 +269,7 @@ class ResponsePath(_Path):
         if flags & frames.END_STREAM:
             self._ended(stream, Ending.FAILED, is_reset=False)
 
-    def _answer_of_held(self, held: HeldStream, kind: int, length: int) -> None:
+    def _answer_of_held(self, held: InterceptedStream, kind: int, length: int) -> None:
         if kind == frames.HEADERS:
             held.is_begun = True
         elif length:

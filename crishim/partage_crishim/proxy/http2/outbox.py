@@ -1,20 +1,20 @@
-"""Bytes to write to either side, and events for the splicer, each in order."""
+"""Bytes to write to either side, and events for the proxy, each in order."""
 
 from __future__ import annotations
 
 from msgspec import Struct
 
-from partage_crishim.verdicts import Code, Ended, Ending, HeldCall
+from partage_crishim.decisions import Code, Ended, Ending, InterceptedCall
 
 
-class VerdictWanted(Struct, frozen=True):
+class DecisionWanted(Struct, frozen=True):
     """This call waits for a decision."""
 
     stream: int
-    call: HeldCall
+    call: InterceptedCall
 
 
-class VerdictUnwanted(Struct, frozen=True):
+class DecisionUnwanted(Struct, frozen=True):
     """The decision on this call is no longer wanted."""
 
     stream: int
@@ -34,7 +34,7 @@ class CallEnded(Struct, frozen=True):
     ending: Ending
 
 
-Happening = VerdictWanted | VerdictUnwanted | Rejected | CallEnded
+ProxyEvent = DecisionWanted | DecisionUnwanted | Rejected | CallEnded
 
 
 class Outbox:
@@ -43,7 +43,7 @@ class Outbox:
     def __init__(self) -> None:
         self.to_client: list[bytes] = []
         self.to_upstream: list[bytes] = []
-        self.happenings: list[Happening] = []
+        self.events: list[ProxyEvent] = []
         self._early: list[bytes] | None = []
 
     def tell_client(self, *frames: bytes) -> None:

@@ -218,7 +218,7 @@ def _claim_writer(server: ApiServer, core: Core, authority: Authority, figures: 
     return ClaimWriter(
         server,
         known=core.cluster.claims.get,
-        told=core.intake.resource_claims.changed,
+        told=core.event_handlers.resource_claims.changed,
         may_write=authority.may_bind,
         erred=figures.erred,
     )

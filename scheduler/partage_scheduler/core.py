@@ -26,7 +26,7 @@ from partage_plugins.rules.words import Lexicon
 from partage_scheduler.cluster import Asks, Cluster, ClusterSettings
 from partage_scheduler.cycle import Cycle
 from partage_scheduler.decision import Decider, Ledger
-from partage_scheduler.intake import Intake
+from partage_scheduler.event_handlers import EventHandlers
 from partage_scheduler.objects import ApiPod, seen
 from partage_scheduler.predicates import Predicates
 from partage_scheduler.preemption import Budgets, Preemption, VictimFinder
@@ -50,7 +50,7 @@ class Core:
     queue: Queue
     cycle: Cycle
     resizes: Resizes
-    intake: Intake
+    event_handlers: EventHandlers
     preemption: Preemption
     predicates: Predicates
     mirror: Mirror
@@ -101,8 +101,8 @@ def new_core(  # noqa: PLR0913 - what differs between a daemon, a look and a tes
         kinds=registry.kinds,
     )
     budgets, quotas = Budgets(), Quotas(cluster)
-    queue = Queue(_queue_settings(settings), seated=cluster.seats.seated)
-    intake = Intake(
+    queue = Queue(_queue_settings(settings), placed_on=cluster.placed_pods.placed_on)
+    event_handlers = EventHandlers(
         cluster,
         predicates,
         queue,
@@ -120,7 +120,7 @@ def new_core(  # noqa: PLR0913 - what differs between a daemon, a look and a tes
         queue=queue,
         cycle=cycle,
         resizes=Resizes(cycle, quotas),
-        intake=intake,
+        event_handlers=event_handlers,
         preemption=preemption,
         predicates=predicates,
         mirror=_mirror(framework, cluster) if settings.mirror else lambda _pod, _allocation: {},

@@ -22,17 +22,17 @@ from partage_plugins.api.reasons import Reason
 from partage_plugins.api.usage import usages
 from partage_plugins.errors import PartageError, PluginBroken, PluginError, Refused
 from partage_scheduler.claims import ClaimGrant, NotYet, pinned
-from partage_scheduler.cluster import NOTHING, REFUSED, Cause, Cluster
-from partage_scheduler.decision import Barred, Decider, Decision, Explanation
+from partage_scheduler.cluster import NOTHING, REFUSED, Cluster, ClusterEvent
+from partage_scheduler.decision import Decider, Decision, Explanation, FilteredNodes
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.predicates import Predicates
 from partage_scheduler.queue import Waiting
 from partage_scheduler.quotas import QUOTA, Quotas
 from partage_scheduler.requests import RequestReader
 
-_LATER = frozenset((Cause.TIME,))
-_CLAIMS = frozenset((Cause.CLAIM,))
-_VOLUMES = frozenset((Cause.VOLUME,))
+_LATER = frozenset((ClusterEvent.TIME,))
+_CLAIMS = frozenset((ClusterEvent.CLAIM,))
+_VOLUMES = frozenset((ClusterEvent.VOLUME,))
 SPANS_NODES: Final = "GangSpansNodes"
 _MEASURED: Final = (
     "on simulated cards, two containers with 30 % each beside floods had 2 % of the collectives that their shares are "
@@ -52,17 +52,17 @@ class Bind:
 
 
 @dataclass(frozen=True)
-class Stay:
+class Unschedulable:
     pod: ApiPod
     message: str
     """For its owner."""
-    causes: frozenset[Cause]
+    cluster_events: frozenset[ClusterEvent]
     """Cluster events that may make it fit; if empty, only a change of the pod itself can."""
     codes: frozenset[str] = frozenset()
     """Codes of the reasons that nodes gave, for programs."""
 
 
-Verdict = Bind | Stay
+ScheduleResult = Bind | Unschedulable
 
 
 class Cycle:
@@ -78,15 +78,15 @@ class Cycle:
         self.decider, self.cluster, self._predicates = decider, cluster, predicates
         self._requests = RequestReader(read)
 
-    def decide(self, waiting: Waiting, now: float) -> Sequence[Verdict]:
+    def decide(self, waiting: Waiting, now: float) -> Sequence[ScheduleResult]:
         """One result per pod that the queue handed out; pods that are to be bound are assumed on their nodes."""
         if waiting.gang is not None and waiting.lacking:
             message = lacks(waiting.gang.name, waiting.lacking, waiting.gang.size)
-            return [Stay(pod, message, NEVER) for pod in waiting.pods]
+            return [Unschedulable(pod, message, NEVER) for pod in waiting.pods]
         found: list[Bind] = []
         for pod in waiting.pods:
             decision = self._tried(pod, now)
-            if isinstance(decision, Stay):
+            if isinstance(decision, Unschedulable):
                 return self._taken_back(waiting, found, decision)
             found.append(self.assume(pod, decision))
         return found
@@ -95,27 +95,27 @@ class Cycle:
         """Counts the pod on its node from now on, so that no later decision hands out the same devices."""
         return Bind(pod, decision, self.cluster.assume(pod, decision))
 
-    def weigh(self, pod: ApiPod, now: float) -> Decision | Stay:
+    def weigh(self, pod: ApiPod, now: float) -> Decision | Unschedulable:
         """Picks a node for one pod, without assuming the pod there."""
         try:
             request = self.request(pod)
         except PluginError:
             raise
         except NotYet as error:
-            return Stay(pod, in_all(len(self.cluster.fleet), [str(error)]), _CLAIMS)
+            return Unschedulable(pod, in_all(len(self.cluster.fleet), [str(error)]), _CLAIMS)
         except PartageError as error:  # malformed: only its owner can fix it
-            return Stay(pod, str(error), _CLAIMS if pod.spec.resource_claims else NEVER)
+            return Unschedulable(pod, str(error), _CLAIMS if pod.spec.resource_claims else NEVER)
         if (why := self._predicates.unsupported(pod)) is not None:
-            return Stay(pod, in_all(len(self.cluster.fleet), [why.removesuffix(".")]), _VOLUMES)
+            return Unschedulable(pod, in_all(len(self.cluster.fleet), [why.removesuffix(".")]), _VOLUMES)
         with self.cluster.kept.lifted(pod):
             barred = self.barred(pod, request, now)
             decision = self._best(pod, request, barred)
             if decision is not None:
                 return decision
             explanation = self.decider.explain(request, barred)
-        causes = causes_of(pod, explanation, has_devices=bool(request.containers))
+        cluster_events = cluster_events_for(pod, explanation, has_devices=bool(request.containers))
         codes = frozenset(why.code for why, count in explanation.reasons.items() if count)
-        return Stay(pod, nowhere(explanation), causes, codes)
+        return Unschedulable(pod, nowhere(explanation), cluster_events, codes)
 
     def request(self, pod: ApiPod) -> PodRequest:
         """The pod's request, claims included; raises errors of dialects on malformed requests and of reading claims."""
@@ -131,38 +131,38 @@ class Cycle:
         """Scores by slot; None if nothing is preferred."""
         return self._predicates.preferences(pod, self.decider.slots.end)
 
-    def barred(self, pod: ApiPod, request: PodRequest, now: float) -> list[Barred]:
+    def barred(self, pod: ApiPod, request: PodRequest, now: float) -> list[FilteredNodes]:
         """Nodes filtered out by all rules but plugins, CPU and memory, in the order in which reasons are reported."""
         plain = self._predicates.barred(pod, self.decider.slots.end) + self.cluster.barred(pod, request, now)
         if request.containers and (reason := self._quotas.against(pod)) is not None:
-            plain.append(Barred(reason, np.ones(self.decider.slots.end, dtype=np.bool_)))
+            plain.append(FilteredNodes(reason, np.ones(self.decider.slots.end, dtype=np.bool_)))
         pins = self.cluster.claims.pins(pod)
         return [*pinned(pins, self.decider), *plain] if pins else plain
 
-    def _tried(self, pod: ApiPod, now: float) -> Decision | Stay:
+    def _tried(self, pod: ApiPod, now: float) -> Decision | Unschedulable:
         """Picks a node like `weigh`; a plugin's error fails this pod only, unless it is `PluginBroken`."""
         try:
             return self.weigh(pod, now)
         except PluginBroken:
             raise
         except Refused as refusal:  # by owning plugins, for node after node that all plugins accepted
-            return Stay(pod, str(refusal), frozenset(Cause))
+            return Unschedulable(pod, str(refusal), frozenset(ClusterEvent))
         except PartageError as error:
-            return Stay(pod, str(error), _LATER)
+            return Unschedulable(pod, str(error), _LATER)
 
-    def _taken_back(self, waiting: Waiting, found: list[Bind], stay: Stay) -> list[Stay]:
+    def _taken_back(self, waiting: Waiting, found: list[Bind], stay: Unschedulable) -> list[Unschedulable]:
         for bind in found:
             self.cluster.undo(bind.pod.uid)
         if waiting.gang is None:
             return [stay]
         message = with_gang(waiting.gang.name, stay.pod.name, stay.message)
-        return [stay if pod is stay.pod else Stay(pod, message, stay.causes) for pod in waiting.pods]
+        return [stay if pod is stay.pod else Unschedulable(pod, message, stay.cluster_events) for pod in waiting.pods]
 
-    def _best(self, pod: ApiPod, request: PodRequest, barred: list[Barred]) -> Decision | None:
+    def _best(self, pod: ApiPod, request: PodRequest, barred: list[FilteredNodes]) -> Decision | None:
         preferences = self._predicates.preferences(pod, self.decider.slots.end)
         nominated = pod.status.nominated_node_name
         if nominated and NodeName(nominated) in self.decider.slots:
-            others = Barred(_ELSEWHERE, ~self.decider.slots.flags((NodeName(nominated),)))
+            others = FilteredNodes(_ELSEWHERE, ~self.decider.slots.flags((NodeName(nominated),)))
             there = self.decider.decide(request, [*barred, others], preferences)
             if there is not None:
                 return there
@@ -183,22 +183,22 @@ def in_all(nodes: int, reasons: Iterable[str]) -> str:
     return f"0/{nodes} nodes are available: {', '.join(sorted(reasons))}."
 
 
-def causes_of(pod: ApiPod, explanation: Explanation, *, has_devices: bool) -> frozenset[Cause]:
+def cluster_events_for(pod: ApiPod, explanation: Explanation, *, has_devices: bool) -> frozenset[ClusterEvent]:
     """Cluster events that may make the pod fit; errs on the side of too many."""
-    causes = {Cause.NODE, Cause.NAMESPACE}
+    cluster_events = {ClusterEvent.NODE, ClusterEvent.NAMESPACE}
     if has_devices:
-        causes.add(Cause.INVENTORY)
+        cluster_events.add(ClusterEvent.INVENTORY)
     if not all(why.lasts and why.code != QUOTA.code for why, count in explanation.reasons.items() if count):
-        causes.add(Cause.FREED)
+        cluster_events.add(ClusterEvent.FREED)
     if pod.spec.volumes:
-        causes.add(Cause.VOLUME)
+        cluster_events.add(ClusterEvent.VOLUME)
     if explanation.reasons.get(REFUSED):
-        causes.add(Cause.TIME)
+        cluster_events.add(ClusterEvent.TIME)
     if pod.spec.resource_claims:
-        causes.add(Cause.CLAIM)
+        cluster_events.add(ClusterEvent.CLAIM)
     if needs_others(pod):
-        causes.add(Cause.POD)
-    return frozenset(causes)
+        cluster_events.add(ClusterEvent.POD)
+    return frozenset(cluster_events)
 
 
 def needs_others(pod: ApiPod) -> bool:

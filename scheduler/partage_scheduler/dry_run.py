@@ -15,7 +15,7 @@ from partage_base.kube import ApiServer
 from partage_scheduler.api.streams import all_streams
 from partage_scheduler.assembly import api_server
 from partage_scheduler.core import Core, new_core, plugins
-from partage_scheduler.cycle import Bind, Verdict
+from partage_scheduler.cycle import Bind, ScheduleResult
 from partage_scheduler.settings import SchedulerSettings
 
 DRY_RUN: Final = "dry-run"
@@ -48,14 +48,14 @@ async def _show(settings: SchedulerSettings, core: Core) -> None:
 
 
 async def look(server: ApiServer, core: Core, *, namespace: str, claims: bool = False) -> None:
-    for stream, sink in all_streams(core.intake, namespace=namespace, claims=claims):
+    for stream, sink in all_streams(core.event_handlers, namespace=namespace, claims=claims):
         listing = await server.list(stream.path, stream.item_type, fields=stream.fields, limit=_PAGE)
         sink.listed(listing.items, listing.unread)
         for each in listing.unread:
             sink.unread(each)
 
 
-def verdicts(core: Core) -> Iterator[Verdict]:
+def verdicts(core: Core) -> Iterator[ScheduleResult]:
     """Results for all pending pods, in scheduling order; what one pod gets is not available to the next."""
     while (waiting := core.queue.next(now := time.monotonic())) is not None:
         yield from core.cycle.decide(waiting, now)

@@ -59,7 +59,7 @@ class Leader:
         if self._parts.endpoint is not None:
             self._tasks.start(self._parts.endpoint.run(), name="the leader's endpoint")
         claims = self._parts.allocates_claims
-        for stream, sink in all_streams(self._parts.core.intake, namespace=self._namespace, claims=claims):
+        for stream, sink in all_streams(self._parts.core.event_handlers, namespace=self._namespace, claims=claims):
             self._follower.follow(stream, sink)
         self._tasks.start(self._parts.events.run(), name="events")
         self._tasks.start(self._parts.status.run(), name="conditions")

@@ -19,7 +19,7 @@ from partage_plugins.api import Inventory, NodeName
 from partage_plugins.api.limits import WHOLE_MILLI
 from partage_scheduler.cluster import Cluster
 from partage_scheduler.cluster.fullness import Fullness, loads, together, whole
-from partage_scheduler.cluster.seats import Seat
+from partage_scheduler.cluster.placed_pods import PlacedPod
 
 MOST_PODS: Final = 50_000
 _COUNTED_EVERY_S: Final = 15.0
@@ -85,9 +85,9 @@ class OccupancyMetrics:
 
     def _node(self, name: NodeName) -> _NodeSeries:
         """The previous series, unless the node's inventory, its pods or what they use have changed."""
-        inventory, seats = self._cluster.inventory(name), self._cluster.seats.on(name)
-        there, kept = [inventory, *seats, *(seat.usages for seat in seats)], self._shown.get(name)
-        return kept if kept is not None and kept.there == there else _series_of(name, there, inventory, seats)
+        inventory, placed_pods = self._cluster.inventory(name), self._cluster.placed_pods.on(name)
+        there, kept = [inventory, *placed_pods, *(placed.usages for placed in placed_pods)], self._shown.get(name)
+        return kept if kept is not None and kept.there == there else _series_of(name, there, inventory, placed_pods)
 
     def _counted(self, now: float) -> Iterator[Family]:
         nodes = self._shown.values()
@@ -115,23 +115,25 @@ class OccupancyMetrics:
         )
 
 
-def _series_of(name: NodeName, there: Sequence[object], inventory: Inventory, seats: Sequence[Seat]) -> _NodeSeries:
+def _series_of(
+    name: NodeName, there: Sequence[object], inventory: Inventory, placed_pods: Sequence[PlacedPod]
+) -> _NodeSeries:
     node, ((share, _), (memory, _), (size, _)) = escaped(name), _OF_CARDS
-    found = loads(inventory, chain.from_iterable(seat.usages for seat in seats))
+    found = loads(inventory, chain.from_iterable(placed.usages for placed in placed_pods))
     cards = [(f'{{device_uuid="{escaped(load.card.id)}",node="{node}"}}', load) for load in found]
     lines = (
         "".join([f"{share}{labels} {load.share_milli / WHOLE_MILLI}\n" for labels, load in cards]),
         "".join([f"{memory}{labels} {load.memory_bytes}\n" for labels, load in cards]),
         "".join([f"{size}{labels} {load.card.memory_bytes}\n" for labels, load in cards]),
     )
-    return _NodeSeries(there, whole(found), lines, [pod for seat in seats for pod in _held(node, seat)])
+    return _NodeSeries(there, whole(found), lines, [pod for placed in placed_pods for pod in _held(node, placed)])
 
 
-def _held(node: str, seat: Seat) -> Iterator[_HeldCard]:
-    namespace = seat.pod.namespace
-    of_pod = f'namespace="{escaped(namespace)}",node="{node}",pod="{escaped(seat.pod.name)}"'
+def _held(node: str, placed: PlacedPod) -> Iterator[_HeldCard]:
+    namespace = placed.pod.namespace
+    of_pod = f'namespace="{escaped(namespace)}",node="{node}",pod="{escaped(placed.pod.name)}"'
     (share, _), (memory, _) = _OF_PODS
-    for usage in seat.usages:
+    for usage in placed.usages:
         labels = f'{{device_uuid="{escaped(usage.card)}",{of_pod}}}'
         lines = f"{share}{labels} {usage.share_milli / WHOLE_MILLI}\n", f"{memory}{labels} {usage.memory_bytes}\n"
         yield _HeldCard(namespace, lines)

@@ -47,7 +47,7 @@ class Quotas:
         The API server counted a pending pod on creation, so it is checked only if pods of its namespace were resized.
         """
         quotas = self._by_namespace.get(pod.namespace)
-        has_grown = any(seat.pod.namespace == pod.namespace for seat in self._cluster.seats.resized())
+        has_grown = any(placed.pod.namespace == pod.namespace for placed in self._cluster.placed_pods.resized())
         if not quotas or (wanted is None and not has_grown):
             return None
         mine = asked_by(pod) if wanted is None else _larger(asked_by(pod), held_by(wanted))
@@ -58,10 +58,10 @@ class Quotas:
         return next((reason for quota in quotas.values() for reason in _beyond(quota, used, mine)), None)
 
     def _others(self, pod: ApiPod) -> Iterator[Amounts]:
-        for seat in self._cluster.seats.of_namespace(pod.namespace):
-            if seat.pod.uid != pod.uid:
-                asked = asked_by(seat.pod)
-                yield _larger(asked, held_by(seat.allocation)) if seat.is_resized else asked
+        for placed in self._cluster.placed_pods.of_namespace(pod.namespace):
+            if placed.pod.uid != pod.uid:
+                asked = asked_by(placed.pod)
+                yield _larger(asked, held_by(placed.allocation)) if placed.is_resized else asked
 
 
 def held_by(allocation: Allocation) -> Amounts:

@@ -131,7 +131,7 @@ class Scheduler:
         self.predicates, self.key = Predicates(), Ed25519PrivateKey.generate()
         self.asks = Asks(self.side.requests, (keys.PREFIX,))
         self.cluster = Cluster(self.decider, self.predicates, trusted=lambda _pod: None, asks=self.asks.of)
-        self.queue = Queue(seated=self.cluster.seats.seated)
+        self.queue = Queue(placed_on=self.cluster.placed_pods.placed_on)
         self.cycle = Cycle(self.decider, self.side.requests, self.cluster, self.predicates)
         for node in fleet(nodes):
             self.cluster.node(node_object(node))
@@ -166,7 +166,7 @@ class Scheduler:
                 number = int(verdict.pod.name.rpartition("-")[2])
                 bound.append(pod_object(self.pool, number, verdict.decision.node, noted))
             else:
-                self.queue.failed(verdict.pod.uid, verdict.causes, 0.0)
+                self.queue.failed(verdict.pod.uid, verdict.cluster_events, 0.0)
         for text in bound:
             took("confirm", self.shown, took("decode, as it is bound", POD.decode, text))
         return len(bound)

@@ -58,11 +58,11 @@ def filled(root: Path, nodes: int, pods: int) -> Core:
         core.cluster.node(node(name_of(number), of_cards(cards, reads=Reads(crit=CRIT)), pods="110"))
         core.cluster.heartbeat(name_of(number), 0.0, 0.0)
     for number in range(pods):
-        seat(core, number, nodes)
+        placed(core, number, nodes)
     return core
 
 
-def seat(core: Core, number: int, nodes: int) -> None:
+def placed(core: Core, number: int, nodes: int) -> None:
     """One more pod, with a part of one card."""
     on = number % nodes
     card = uuid(on * CARDS + number // nodes % CARDS)
@@ -81,7 +81,7 @@ def scraped_ns(core: Core, occupancy: OccupancyMetrics, leaving: range, *, nodes
     """What a scrape takes after these pods gave way to others."""
     for number in leaving:
         core.cluster.pod_gone(PodUid(f"uid-train-resnet-{number}"))
-        seat(core, pods + number, nodes)
+        placed(core, pods + number, nodes)
     started = time.thread_time_ns()
     asyncio.run(occupancy.count())
     page(occupancy.families())

@@ -16,9 +16,9 @@ from partage_cli.looking import looking
 from partage_cli.schedulers import told
 from partage_plugins.api import NodeName, PodUid
 from partage_plugins.errors import Refused
-from partage_scheduler.cluster.seats import gang_of
+from partage_scheduler.cluster.placed_pods import gang_of
 from partage_scheduler.core import Core
-from partage_scheduler.cycle import Bind, Verdict, lacks
+from partage_scheduler.cycle import Bind, ScheduleResult, lacks
 from partage_scheduler.dry_run import verdicts
 from partage_scheduler.explanation import GivenCard, stand
 from partage_scheduler.objects import ApiPod
@@ -77,9 +77,9 @@ def _emptied(core: Core, node: NodeName, written: Mapping[str, NodePod], ours: s
     _cordon(core, node)
     for each in holders:
         if not each.written.why_stays:
-            core.intake.pods.gone(each.pod)
+            core.event_handlers.pods.gone(each.pod)
     for pod in followers.values():
-        core.intake.pods.changed(pod)
+        core.event_handlers.pods.changed(pod)
     decided = {verdict.pod.uid: verdict for verdict in verdicts(core)}
     for each in holders:
         follower = followers.get(each.pod.uid)
@@ -115,7 +115,7 @@ class _Holder(NamedTuple):
 
 def _holders(core: Core, node: NodeName, written: Mapping[str, NodePod]) -> Iterator[_Holder]:
     """Pods with cards on the node, by name; skips a pod that was deleted between the two lists."""
-    pods = (seat.pod for seat in core.cluster.seats.on(node))
+    pods = (placed.pod for placed in core.cluster.placed_pods.on(node))
     for pod in sorted(pods, key=lambda each: (each.namespace, each.name)):
         report = stand(
             core.preemption.finder,
@@ -131,10 +131,12 @@ def _holders(core: Core, node: NodeName, written: Mapping[str, NodePod]) -> Iter
 def _cordon(core: Core, node: NodeName) -> None:
     (found,) = (each for each in core.cluster.fleet.nodes if each.name == node)
     unversioned = replace(found.metadata, resource_version="")  # so that the change is not ignored as already known
-    core.intake.nodes.changed(replace(found, metadata=unversioned, spec=replace(found.spec, unschedulable=True)))
+    core.event_handlers.nodes.changed(
+        replace(found, metadata=unversioned, spec=replace(found.spec, unschedulable=True))
+    )
 
 
-def _placed(core: Core, pod: ApiPod, decided: Mapping[PodUid, Verdict]) -> _Fate:
+def _placed(core: Core, pod: ApiPod, decided: Mapping[PodUid, ScheduleResult]) -> _Fate:
     verdict = decided.get(pod.uid)
     if isinstance(verdict, Bind):
         return "fits", verdict.decision.node, ""

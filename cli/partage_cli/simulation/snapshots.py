@@ -24,7 +24,7 @@ from partage_plugins.codecs import decode_allocation, decode_inventory
 from partage_plugins.codecs.decoder import Reader
 from partage_plugins.errors import DecodeError, PartageError, Refused
 from partage_plugins.framework.scheduler import SchedulerFramework
-from partage_scheduler.decision.rooms import minus
+from partage_scheduler.decision.free_resources import minus
 from partage_scheduler.objects import ApiNode, ApiPod
 from partage_scheduler.predicates import room_of
 from partage_scheduler.requests import RequestReader

@@ -30,7 +30,7 @@ from partage_base.kube import (
     nodes_path,
     pods_path,
 )
-from partage_scheduler.intake import Intake
+from partage_scheduler.event_handlers import EventHandlers
 from partage_scheduler.objects import (
     ApiBudget,
     ApiClaim,
@@ -52,7 +52,7 @@ FIRST_AGAIN_S: Final = 0.2
 MOST_AGAIN_S: Final = 5.0
 
 
-class Sink(Protocol[T_contra]):
+class EventHandler(Protocol[T_contra]):
     def listed(self, items: Iterable[T_contra], unread: Sequence[Undecodable] = (), /) -> None:
         """All objects; `unread` lists those that can't be read, which are also passed to the method `unread`."""
         ...
@@ -99,21 +99,23 @@ KINDS: Final = (
 )
 
 
-def all_streams(intake: Intake, *, namespace: str, claims: bool) -> Iterator[tuple[Stream[Any], Sink[Any]]]:
+def all_streams(
+    event_handlers: EventHandlers, *, namespace: str, claims: bool
+) -> Iterator[tuple[Stream[Any], EventHandler[Any]]]:
     """Each stream with its sink; `claims`: this scheduler allocates them. `namespace` has the nodes' heartbeats."""
-    yield NODES, intake.nodes
-    yield Stream("leases", leases_path(namespace), ApiLease), intake.heartbeats
-    yield NAMESPACES, intake.namespaces
-    yield VOLUMES, intake.volumes
-    yield CLAIMS, intake.claims
-    yield CLASSES, intake.classes
-    yield CSI_NODES, intake.csi_nodes
-    yield BUDGETS, intake.budgets
-    yield QUOTAS, intake.quotas
+    yield NODES, event_handlers.nodes
+    yield Stream("leases", leases_path(namespace), ApiLease), event_handlers.heartbeats
+    yield NAMESPACES, event_handlers.namespaces
+    yield VOLUMES, event_handlers.volumes
+    yield CLAIMS, event_handlers.claims
+    yield CLASSES, event_handlers.classes
+    yield CSI_NODES, event_handlers.csi_nodes
+    yield BUDGETS, event_handlers.budgets
+    yield QUOTAS, event_handlers.quotas
     if claims:
-        yield DEVICE_CLASSES, intake.device_classes
-        yield RESOURCE_CLAIMS, intake.resource_claims
-    yield PODS, intake.pods
+        yield DEVICE_CLASSES, event_handlers.device_classes
+        yield RESOURCE_CLAIMS, event_handlers.resource_claims
+    yield PODS, event_handlers.pods
 
 
 class Freshness:
@@ -178,7 +180,7 @@ class Follower:
             self._health.ready("caches")
             self._known()
 
-    def follow(self, stream: Stream[T], sink: Sink[T]) -> None:
+    def follow(self, stream: Stream[T], sink: EventHandler[T]) -> None:
         """Starts to pass all objects of the kind to `sink`."""
         self._tasks.start(self._followed(stream, sink), name=f"following {stream.name}")
 
@@ -186,7 +188,7 @@ class Follower:
         if is_news:
             self.judge()
 
-    async def _followed(self, stream: Stream[T], sink: Sink[T]) -> None:
+    async def _followed(self, stream: Stream[T], sink: EventHandler[T]) -> None:
         repeats, unread = Repeats(every_s=30), Repeats(every_s=30)
 
         def pass_over(*which: Undecodable) -> None:

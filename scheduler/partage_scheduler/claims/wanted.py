@@ -8,7 +8,7 @@ from typing import Final
 from partage_plugins.api import NodeName
 from partage_plugins.api.reasons import Reason
 from partage_plugins.errors import Refused
-from partage_scheduler.decision import Barred, Decider
+from partage_scheduler.decision import Decider, FilteredNodes
 from partage_scheduler.objects import ApiPod
 
 MOST_CLAIMS: Final = 32
@@ -20,10 +20,10 @@ class NotYet(Refused):
     """Something that the pod needs does not exist yet; the message is for its owner."""
 
 
-def pinned(pins: Iterable[tuple[str, NodeName]], decider: Decider) -> Iterator[Barred]:
+def pinned(pins: Iterable[tuple[str, NodeName]], decider: Decider) -> Iterator[FilteredNodes]:
     """Filters out all nodes but those of claims that are allocated or assumed."""
     for claim, node in pins:
-        yield Barred(PINNED.of(claim), ~decider.slots.flags((node,)))
+        yield FilteredNodes(PINNED.of(claim), ~decider.slots.flags((node,)))
 
 
 def claims_of(pod: ApiPod) -> Mapping[str, str]:

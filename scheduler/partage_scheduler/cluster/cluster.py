@@ -28,22 +28,22 @@ from partage_plugins.api import (
     PodUid,
 )
 from partage_scheduler.claims import ClaimBook, ClaimGrant
-from partage_scheduler.cluster.causes import NOTHING, Cause
+from partage_scheduler.cluster.cluster_events import NOTHING, ClusterEvent
 from partage_scheduler.cluster.fleet import Fleet, Known
-from partage_scheduler.cluster.imagined import Imagined
 from partage_scheduler.cluster.kept import Kept
+from partage_scheduler.cluster.placed_pods import PlacedPod, PlacedPods, counts_otherwise, gang_of, lower
 from partage_scheduler.cluster.promised import Promised
 from partage_scheduler.cluster.refusals import Refusals
-from partage_scheduler.cluster.seats import Seat, Seats, counts_otherwise, gang_of, lower
 from partage_scheduler.cluster.unknown import Closed, UnreadPods, everywhere
 from partage_scheduler.cluster.verified import Held, Unknown, Verified
-from partage_scheduler.decision import Barred, Decider, Decision
+from partage_scheduler.cluster.what_if import WhatIf
+from partage_scheduler.decision import Decider, Decision, FilteredNodes
 from partage_scheduler.objects import ApiNode, ApiPod
 from partage_scheduler.predicates import Predicates
 from partage_scheduler.predicates.needs import needs
 
-Causes = frozenset[Cause]
-_NODE, _FREED, _POD = (frozenset((each,)) for each in (Cause.NODE, Cause.FREED, Cause.POD))
+Causes = frozenset[ClusterEvent]
+_NODE, _FREED, _POD = (frozenset((each,)) for each in (ClusterEvent.NODE, ClusterEvent.FREED, ClusterEvent.POD))
 
 
 class ClusterSettings(Struct, frozen=True, kw_only=True):
@@ -80,7 +80,7 @@ class Cluster:
             claims=bool(settings.claims_of),
         )
         self.claims = ClaimBook(decider, self._inventory_of, ours=settings.claims_of)
-        self.seats, self._closed, self.verified = Seats(), Closed(), Verified(trusted, asks, told)
+        self.placed_pods, self._closed, self.verified = PlacedPods(), Closed(), Verified(trusted, asks, told)
         self._promised = Promised()
         self.kept = Kept(decider, predicates)
         self._pointless: list[ApiPod] = []
@@ -91,9 +91,9 @@ class Cluster:
 
     def holders(self, node: NodeName) -> list[tuple[ApiPod, Allocation]]:
         """Pods on a node with what each was given there."""
-        return [(seat.pod, seat.allocation) for seat in self.seats.on(node)]
+        return [(placed.pod, placed.allocation) for placed in self.placed_pods.on(node)]
 
-    def barred(self, pod: ApiPod, request: PodRequest, now: float) -> list[Barred]:
+    def barred(self, pod: ApiPod, request: PodRequest, now: float) -> list[FilteredNodes]:
         """Nodes that just rejected such a pod or are promised to others; for devices also nodes that share none now."""
         slots = self._decider.slots
         found = [*self.fleet.barred(request, now), *self._unread.barred(slots)] if request.containers else []
@@ -106,9 +106,9 @@ class Cluster:
         """Records that a kubelet lacked resources for a pod that we bound there."""
         self._refusals.put(pod.namespace, NodeName(pod.node), now)
 
-    def imagined(self) -> Imagined:
+    def what_if(self) -> WhatIf:
         """A what-if view of the cluster, in which pods have left or devices differ."""
-        return Imagined(self._decider, self._predicates, self._closed, self.fleet, self.claims)
+        return WhatIf(self._decider, self._predicates, self._closed, self.fleet, self.claims)
 
     def keep(self, pod: ApiPod, decision: Decision) -> None:
         """Holds this for a pod that waits for its victims; pods of a lower priority lose what is held there."""
@@ -118,7 +118,7 @@ class Cluster:
     def keep_for_gang(self, pod: ApiPod, decision: Decision) -> None:
         """Holds what a pod was to get if its binding failed while other pods of its gang are on nodes."""
         gang = gang_of(pod)
-        if gang is not None and self.seats.of_gang(gang) and decision.node in self.fleet:
+        if gang is not None and self.placed_pods.of_gang(gang) and decision.node in self.fleet:
             self.keep(pod, decision)
 
     def keep_no_more(self, uid: PodUid) -> Causes:
@@ -136,19 +136,19 @@ class Cluster:
         if known is None:
             return self._node_comes(node)
         if known.node.metadata.uid == node.metadata.uid:
-            causes = self.fleet.changes(known, node)
-            if Cause.INVENTORY in causes:
+            cluster_events = self.fleet.changes(known, node)
+            if ClusterEvent.INVENTORY in cluster_events:
                 self._count_anew(self.fleet[node.name])
-            return causes
+            return cluster_events
         return self.node_gone(node.name) | self._node_comes(node)
 
     def withhold(self, reservations: Iterable[str]) -> Causes:
         """Treats the cards of these reservation pods, which are leaving or gone, as kubelet's despite inventories."""
-        causes = NOTHING
+        cluster_events = NOTHING
         for known in self.fleet.withhold(frozenset(reservations)):
             self._count_anew(known)
-            causes |= _NODE
-        return causes
+            cluster_events |= _NODE
+        return cluster_events
 
     def node_gone(self, name: str, *, uid: str = "") -> Causes:
         """Removes a node; pods still bound to it hold nothing until it is added again.
@@ -158,9 +158,9 @@ class Cluster:
         known = self.fleet.get(NodeName(name))
         if known is None or uid not in {"", known.node.metadata.uid}:
             return NOTHING
-        for seat in self.seats.on(known.node.name):
-            self._predicates.remove_pod(seat.pod.uid)
-            self._closed.remove(seat.pod.uid)
+        for placed in self.placed_pods.on(known.node.name):
+            self._predicates.remove_pod(placed.pod.uid)
+            self._closed.remove(placed.pod.uid)
         self._pointless += self.kept.node_gone(known.node.name)
         self.fleet.goes(known)
         return _NODE | _FREED  # its pods may have kept others away from its whole zone
@@ -171,19 +171,19 @@ class Cluster:
 
     def relisted_nodes(self, nodes: Iterable[ApiNode]) -> Causes:
         listed = {node.name: node for node in nodes}
-        causes = NOTHING
+        cluster_events = NOTHING
         for name in [name for name in self.fleet.names if name not in listed]:
-            causes |= self.node_gone(name)
+            cluster_events |= self.node_gone(name)
         for node in listed.values():
-            causes |= self.node(node)
-        return causes
+            cluster_events |= self.node(node)
+        return cluster_events
 
     def none_unread(self) -> Causes:
         """Forgets undecodable pods, because all pods are about to be listed again."""
         return _FREED if self._unread.clear() else NOTHING
 
     def pod(self, pod: ApiPod) -> Causes:
-        """Takes a pod of any scheduler as it is now; never an older version than before (`intake`)."""
+        """Takes a pod of any scheduler as it is now; never an older version than before (`event_handlers`)."""
         return self._is_read(pod.uid) | self._pod(pod)
 
     def pod_unread(self, pod: ApiPod) -> None:
@@ -191,15 +191,15 @@ class Cluster:
 
         It keeps what it held; a pod that was never seen gets the allocation that is signed for it there.
         """
-        seat = self.seats.get(pod.uid)
-        node = NodeName(pod.node) or (seat.node if seat is not None else NodeName(""))
+        placed = self.placed_pods.get(pod.uid)
+        node = NodeName(pod.node) or (placed.node if placed is not None else NodeName(""))
         if not node:
             return
         self._unread.put(pod.uid, node)
-        if seat is None:
+        if placed is None:
             held = self.verified.held(pod, node, None)
             if held.allocation.containers:
-                self._place(Seat(pod, node, held))
+                self._place(PlacedPod(pod, node, held))
 
     def _is_read(self, uid: PodUid) -> Causes:
         return _FREED if self._unread.remove(uid) else NOTHING
@@ -210,66 +210,68 @@ class Cluster:
         if not pod.node:
             return self._waits(pod)
         let_go = self._let_go(pod.uid)
-        seat = self.seats.get(pod.uid)
-        if seat is None:
+        placed = self.placed_pods.get(pod.uid)
+        if placed is None:
             return let_go | self._is_seen(pod)
-        if seat.node != pod.node:
-            self._remove(seat)
+        if placed.node != pod.node:
+            self._remove(placed)
             return _FREED | self._is_seen(pod)
-        return let_go | self._is_still(seat, pod)
+        return let_go | self._is_still(placed, pod)
 
     def pod_gone(self, uid: PodUid) -> Causes:
         """Removes a pod that was deleted or has terminated."""
         self.verified.forget(uid)
         self.claims.pod_gone(uid)
         let_go = self._let_go(uid) | self._is_read(uid)
-        seat = self.seats.get(uid)
-        if seat is not None:
-            self._remove(seat)
-        return let_go if seat is None else _FREED
+        placed = self.placed_pods.get(uid)
+        if placed is not None:
+            self._remove(placed)
+        return let_go if placed is None else _FREED
 
     def assume(self, pod: ApiPod, decision: Decision) -> tuple[ClaimGrant, ...]:
         """Assumes a pod that is about to be bound; returns the allocations to write on its claims first."""
-        if self.seats.get(pod.uid) is not None:
+        if self.placed_pods.get(pod.uid) is not None:
             raise ValueError(f"pod {pod.uid} is on a node already, or assumed to be")
         self._let_go(pod.uid)
         self._pointless += self.kept.yields(decision.node, pod.priority)
-        self._place(Seat(pod, decision.node, Held(decision.allocation), needed=decision.request.needs, assumed=True))
+        self._place(
+            PlacedPod(pod, decision.node, Held(decision.allocation), needed=decision.request.needs, assumed=True)
+        )
         return self.claims.assume(pod, decision)
 
     def rebook(self, uid: PodUid, before: Allocation, now: Allocation) -> Causes:
         """Replaces a pod's allocation when a resize starts or is undone; no-op if another allocation counts."""
-        seat = self.seats.get(uid)
-        if seat is None or seat.allocation is not before:
+        placed = self.placed_pods.get(uid)
+        if placed is None or placed.allocation is not before:
             return NOTHING
-        known = self.fleet.get(seat.node)
+        known = self.fleet.get(placed.node)
         if known is not None:
-            self._count_no_more(seat)
-        seat.rebook(now)
+            self._count_no_more(placed)
+        placed.rebook(now)
         if known is not None:
-            self._count(seat, known)
-        self._pointless += self.kept.yields(seat.node, seat.pod.priority)
+            self._count(placed, known)
+        self._pointless += self.kept.yields(placed.node, placed.pod.priority)
         return _FREED
 
     def confirmed(self, uid: PodUid) -> None:
         """Marks a pod as bound: the API server confirmed it, and the watch will follow."""
-        seat = self.seats.get(uid)
-        if seat is not None:
-            seat.assumed = False
+        placed = self.placed_pods.get(uid)
+        if placed is not None:
+            placed.assumed = False
 
     def undo(self, uid: PodUid) -> Causes:
         """Removes an assumed pod whose binding failed; a pod seen on its node meanwhile stays."""
         freed = _FREED if self.claims.undo(uid) else NOTHING
-        seat = self.seats.get(uid)
-        if seat is None or not seat.assumed:
+        placed = self.placed_pods.get(uid)
+        if placed is None or not placed.assumed:
             return freed
-        self._remove(seat)
+        self._remove(placed)
         return _FREED
 
     def _node_comes(self, node: ApiNode) -> Causes:
         known = self.fleet.comes(node)
-        for seat in self.seats.on(node.name):
-            self._count(seat, known)
+        for placed in self.placed_pods.on(node.name):
+            self._count(placed, known)
         self.claims.node_comes(node.name)
         return _NODE
 
@@ -280,13 +282,13 @@ class Cluster:
     def _count_anew(self, known: Known) -> None:
         """Counts pods of unknown allocation on all of a node's new devices."""
         self.claims.node_comes(known.node.name)
-        for seat in self.seats.on(known.node.name):
-            if seat.held.unknown is not None:
-                self._count_no_more(seat)
-                self._count(seat, known)
+        for placed in self.placed_pods.on(known.node.name):
+            if placed.held.unknown is not None:
+                self._count_no_more(placed)
+                self._count(placed, known)
 
     def _waits(self, pod: ApiPod) -> Causes:
-        if self.seats.get(pod.uid) is not None:  # a late event, or its binding is in flight
+        if self.placed_pods.get(pod.uid) is not None:  # a late event, or its binding is in flight
             return NOTHING
         if pod.is_going:
             return self._let_go(pod.uid)
@@ -301,47 +303,47 @@ class Cluster:
 
     def _is_seen(self, pod: ApiPod) -> Causes:
         node = NodeName(pod.node)
-        self._place(Seat(pod, node, self.verified.held(pod, node, None)))
+        self._place(PlacedPod(pod, node, self.verified.held(pod, node, None)))
         return _POD
 
-    def _is_still(self, seat: Seat, pod: ApiPod) -> Causes:
+    def _is_still(self, placed: PlacedPod, pod: ApiPod) -> Causes:
         """The pod is seen where it was, or where it was assumed to be."""
-        before, was = seat.pod, seat.held
-        held = self.verified.held(pod, seat.node, was, is_assumed=seat.assumed)
-        now = Seat(pod, seat.node, held)
+        before, was = placed.pod, placed.held
+        held = self.verified.held(pod, placed.node, was, is_assumed=placed.assumed)
+        now = PlacedPod(pod, placed.node, held)
         is_other = (held.allocation, held.unknown) != (was.allocation, was.unknown)
-        if is_other or now.needs != seat.needs:
-            self._remove(seat)
+        if is_other or now.needs != placed.needs:
+            self._remove(placed)
             self._place(now)
-            return _POD | (_FREED if is_other or lower(now.needs, seat.needs) else NOTHING)
-        seat.assumed, seat.held = False, held
-        self.seats.update(seat, pod)
+            return _POD | (_FREED if is_other or lower(now.needs, placed.needs) else NOTHING)
+        placed.assumed, placed.held = False, held
+        self.placed_pods.update(placed, pod)
         is_other = counts_otherwise(pod, before)
-        if is_other and (known := self.fleet.get(seat.node)):
+        if is_other and (known := self.fleet.get(placed.node)):
             self._predicates.put_pod(known.slot, pod)
         return _POD if was.notes is None or is_other else NOTHING
 
-    def _place(self, seat: Seat) -> None:
-        self.seats.add(seat)
-        known = self.fleet.get(seat.node)
+    def _place(self, placed: PlacedPod) -> None:
+        self.placed_pods.add(placed)
+        known = self.fleet.get(placed.node)
         if known is not None:
-            self._count(seat, known)
+            self._count(placed, known)
 
-    def _remove(self, seat: Seat) -> None:
-        self.seats.remove(seat)
-        if self.kept and (gang := gang_of(seat.pod)) is not None and not self.seats.of_gang(gang):
+    def _remove(self, placed: PlacedPod) -> None:
+        self.placed_pods.remove(placed)
+        if self.kept and (gang := gang_of(placed.pod)) is not None and not self.placed_pods.of_gang(gang):
             self.kept.remove_gang(gang)  # nothing is held for a gang without pods on nodes
-        if seat.node in self.fleet:
-            self._count_no_more(seat)
+        if placed.node in self.fleet:
+            self._count_no_more(placed)
 
-    def _count(self, seat: Seat, known: Known) -> None:
-        if seat.held.unknown is not None:
-            seat.count(*everywhere(seat.held.unknown, seat.pod.uid, seat.node, known.inventory, self._kinds))
-            self._closed.put(seat)
-        self._decider.take(seat.allocation, seat.needs)
-        self._predicates.put_pod(known.slot, seat.pod)
+    def _count(self, placed: PlacedPod, known: Known) -> None:
+        if placed.held.unknown is not None:
+            placed.count(*everywhere(placed.held.unknown, placed.pod.uid, placed.node, known.inventory, self._kinds))
+            self._closed.put(placed)
+        self._decider.take(placed.allocation, placed.needs)
+        self._predicates.put_pod(known.slot, placed.pod)
 
-    def _count_no_more(self, seat: Seat) -> None:
-        self._decider.give_back(seat.pod.uid)
-        self._predicates.remove_pod(seat.pod.uid)
-        self._closed.remove(seat.pod.uid)
+    def _count_no_more(self, placed: PlacedPod) -> None:
+        self._decider.give_back(placed.pod.uid)
+        self._predicates.remove_pod(placed.pod.uid)
+        self._closed.remove(placed.pod.uid)

@@ -16,16 +16,16 @@ from partage_plugins.api.reasons import Reason
 from partage_plugins.codecs import decode_inventory
 from partage_plugins.codecs.critical import needed_by
 from partage_plugins.errors import DecodeError
-from partage_scheduler.cluster.causes import NOTHING, Cause
+from partage_scheduler.cluster.cluster_events import NOTHING, ClusterEvent
 from partage_scheduler.cluster.readiness import SAID_NOTHING, UNREADABLE, Readiness, obstacle_of
-from partage_scheduler.decision import Barred, Decider
+from partage_scheduler.decision import Decider, FilteredNodes
 from partage_scheduler.objects import ApiNode
 from partage_scheduler.predicates import Predicates, room_of
 from partage_scheduler.versions import Versions
 
-Causes = frozenset[Cause]
+Causes = frozenset[ClusterEvent]
 _EMPTY: Final = Inventory(kinds={})
-_NODE, _INVENTORY = frozenset((Cause.NODE,)), frozenset((Cause.INVENTORY,))
+_NODE, _INVENTORY = frozenset((ClusterEvent.NODE,)), frozenset((ClusterEvent.INVENTORY,))
 
 
 class Known(Struct, frozen=True):
@@ -80,7 +80,7 @@ class Fleet:
     def is_news(self, node: ApiNode) -> bool:
         return self._seen.is_news(node.metadata.uid, node.metadata.resource_version)
 
-    def barred(self, request: PodRequest, now: float) -> list[Barred]:
+    def barred(self, request: PodRequest, now: float) -> list[FilteredNodes]:
         """Nodes that take no part in device sharing of the kind that this request needs."""
         needs_broker = not request.kinds.isdisjoint(self._enforced)
         if all(claim_of(each.name) is not None for each in request.containers):
@@ -118,27 +118,27 @@ class Fleet:
         return known
 
     def changes(self, known: Known, node: ApiNode) -> Causes:
-        causes = NOTHING
+        cluster_events = NOTHING
         before, inventory, total = known.node, known.inventory, known.total
         if node.metadata.annotations.get(INVENTORY) != before.metadata.annotations.get(INVENTORY):
             inventory, obstacle = self._inventory_of(node, known.inventory)
             if inventory.kinds != known.inventory.kinds:
                 self._decider.replace_inventory(node.name, self.told(inventory))
-                causes |= _INVENTORY
+                cluster_events |= _INVENTORY
             reads, has_broker = inventory.reads.crit, inventory.ready.broker
             if self._readiness.put(node.name, known.slot, obstacle, reads=reads, has_broker=has_broker):
-                causes |= _INVENTORY
+                cluster_events |= _INVENTORY
         if node.status.allocatable != before.status.allocatable:
             total = room_of(node)
             if total != known.total:
                 self._decider.resize_node(node.name, total)
         if _matters(node, before):
             self._predicates.put_node(known.slot, node)
-            causes |= _NODE
+            cluster_events |= _NODE
         elif node.status != before.status or node.metadata.annotations != before.metadata.annotations:
             self._predicates.put_node(known.slot, node)  # images, conditions: recorded, but no reason to retry pods
         self._nodes[node.name] = Known(node, known.slot, inventory, total)
-        return causes
+        return cluster_events
 
     def withhold(self, reservations: frozenset[str]) -> Iterator[Known]:
         """Treats the cards of these reservations as kubelet's; yields the nodes that change."""

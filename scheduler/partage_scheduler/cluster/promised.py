@@ -10,8 +10,8 @@ from collections.abc import Container, Iterator
 from typing import NamedTuple
 
 from partage_plugins.api import NodeName, PodUid, Resources
-from partage_scheduler.decision import Barred, Decider
-from partage_scheduler.decision.rooms import INSUFFICIENT_CPU, INSUFFICIENT_MEMORY
+from partage_scheduler.decision import Decider, FilteredNodes
+from partage_scheduler.decision.free_resources import INSUFFICIENT_CPU, INSUFFICIENT_MEMORY
 from partage_scheduler.objects import ApiPod
 
 
@@ -37,7 +37,9 @@ class Promised:
     def remove(self, uid: PodUid) -> bool:
         return self._by_pod.pop(uid, None) is not None
 
-    def barred(self, pod: ApiPod, needs: Resources, decider: Decider, *, kept: Container[PodUid]) -> Iterator[Barred]:
+    def barred(
+        self, pod: ApiPod, needs: Resources, decider: Decider, *, kept: Container[PodUid]
+    ) -> Iterator[FilteredNodes]:
         """Nodes whose free CPU or memory is too little once promises to others are subtracted."""
         if not self._by_pod:
             return
@@ -50,7 +52,7 @@ class Promised:
                 memory[at] = 0 < needs.memory_bytes > left.memory_bytes - memory_bytes
         for reason, flags in ((INSUFFICIENT_CPU, cpu), (INSUFFICIENT_MEMORY, memory)):
             if flags.any():
-                yield Barred(reason, flags)
+                yield FilteredNodes(reason, flags)
 
     def _against(self, pod: ApiPod, kept: Container[PodUid]) -> dict[NodeName, tuple[int, int]]:
         """How much of each node is promised to others of the same or a higher priority."""

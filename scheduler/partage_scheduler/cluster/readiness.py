@@ -19,7 +19,7 @@ from partage_plugins.api import Inventory, NodeName, Slot
 from partage_plugins.api.reasons import Reason
 from partage_plugins.codecs.allocation import highest_common_version
 from partage_plugins.codecs.critical import BUDGETS, CRIT, MOVABLE
-from partage_scheduler.decision import Barred
+from partage_scheduler.decision import FilteredNodes
 from partage_scheduler.decision.slots import grown
 
 _READY: Final = 0
@@ -61,9 +61,9 @@ class Readiness:
         self._slots: dict[NodeName, Slot] = {}
         self._beats: dict[NodeName, tuple[float, float]] = {}
         """By node, known or not: renewal time of the last heartbeat, and when it was noticed."""
-        self._barred: dict[tuple[bool, frozenset[str]], list[Barred]] = {}
+        self._barred: dict[tuple[bool, frozenset[str]], list[FilteredNodes]] = {}
         """By whether the broker is needed, and by the features that the node must support."""
-        self._barred_to_claims: list[Barred] | None = None
+        self._barred_to_claims: list[FilteredNodes] | None = None
         self._right_until = -math.inf
 
     def put(
@@ -123,7 +123,7 @@ class Readiness:
             self._right_until = -math.inf
         return before < now <= until and int(self._obstacles[slot]) in _MAY_DO
 
-    def barred(self, now: float, *, needs_broker: bool, reads: frozenset[str] = _NOTHING) -> list[Barred]:
+    def barred(self, now: float, *, needs_broker: bool, reads: frozenset[str] = _NOTHING) -> list[FilteredNodes]:
         """Nodes that take no part, by reason. Called for each pod, so recomputed only after a change."""
         self._look(now)
         needs = needs_broker, reads
@@ -131,7 +131,7 @@ class Readiness:
             self._barred[needs] = self._put_together(now, *needs)
         return self._barred[needs]
 
-    def barred_to_claims(self, now: float) -> list[Barred]:
+    def barred_to_claims(self, now: float) -> list[FilteredNodes]:
         """The same for pods that ask by claims alone: their limits need a broker, but no crishim."""
         self._look(now)
         if self._barred_to_claims is None:
@@ -151,7 +151,7 @@ class Readiness:
         last = self._beats.get(node)
         return -math.inf if last is None else last[1] + self._silent_after_s
 
-    def _put_together(self, now: float, needs_broker: bool, reads: frozenset[str]) -> list[Barred]:  # noqa: FBT001
+    def _put_together(self, now: float, needs_broker: bool, reads: frozenset[str]) -> list[FilteredNodes]:  # noqa: FBT001
         counted = self._obstacles
         if not needs_broker:
             counted = np.where(counted == _NO_BROKER, np.int8(_READY), counted)
@@ -167,8 +167,8 @@ class Readiness:
             self._barred.clear()
             self._barred_to_claims = None
 
-    def _by_obstacle(self, now: float, counted: NDArray[np.int8]) -> list[Barred]:
+    def _by_obstacle(self, now: float, counted: NDArray[np.int8]) -> list[FilteredNodes]:
         codes = np.unique(counted).tolist()
-        found = [Barred(why, counted == code) for code in codes if (why := REASONS[code]) is not None]
+        found = [FilteredNodes(why, counted == code) for code in codes if (why := REASONS[code]) is not None]
         unheard = (self._fresh_until < now) & (counted == _READY)
-        return [*found, Barred(SILENT, unheard)] if unheard.any() else found
+        return [*found, FilteredNodes(SILENT, unheard)] if unheard.any() else found

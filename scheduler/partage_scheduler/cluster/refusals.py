@@ -15,7 +15,7 @@ from typing import Final
 
 from partage_plugins.api import NodeName
 from partage_plugins.api.reasons import Reason
-from partage_scheduler.decision import Barred, SlotTable
+from partage_scheduler.decision import FilteredNodes, SlotTable
 
 REFUSED: Final = Reason("refused-lately", "node(s) just refused a pod of this namespace for lack of room", lasts=True)
 RESTS_S: Final = 30.0
@@ -32,12 +32,12 @@ class Refusals:
         self._until.pop((namespace, node), None)
         self._until[namespace, node] = now + RESTS_S
 
-    def barred(self, namespace: str, now: float, slots: SlotTable) -> Iterator[Barred]:
+    def barred(self, namespace: str, now: float, slots: SlotTable) -> Iterator[FilteredNodes]:
         """Nodes filtered out for pods of this namespace."""
         self._forget(now)
         nodes = [node for where, node in self._until if where == namespace]
         if nodes and (flags := slots.flags(nodes)).any():
-            yield Barred(REFUSED, flags)
+            yield FilteredNodes(REFUSED, flags)
 
     def _forget(self, now: float) -> None:
         over = list(takewhile(lambda key: self._until[key] <= now, self._until))

@@ -26,9 +26,9 @@ from partage_plugins.api import (
 )
 from partage_plugins.api.reasons import Reason
 from partage_plugins.errors import PartageError, PluginBroken
-from partage_scheduler.cluster.seats import Seat
+from partage_scheduler.cluster.placed_pods import PlacedPod
 from partage_scheduler.cluster.verified import Unknown
-from partage_scheduler.decision import Barred, SlotTable
+from partage_scheduler.decision import FilteredNodes, SlotTable
 from partage_scheduler.objects import ApiPod, seen
 from partage_scheduler.predicates.needs import asked_by
 
@@ -98,21 +98,25 @@ class Closed:
     """Nodes that take no new requests of some kinds; few, if any."""
 
     def __init__(self) -> None:
-        self._seats: dict[PodUid, Seat] = {}
+        self._placed_pods: dict[PodUid, PlacedPod] = {}
 
-    def put(self, seat: Seat) -> None:
+    def put(self, placed: PlacedPod) -> None:
         """Records a pod that closes its node to any kind; most don't."""
-        if seat.closes:
-            self._seats[seat.pod.uid] = seat
+        if placed.closes:
+            self._placed_pods[placed.pod.uid] = placed
 
     def remove(self, uid: PodUid) -> None:
-        if self._seats:
-            self._seats.pop(uid, None)
+        if self._placed_pods:
+            self._placed_pods.pop(uid, None)
 
-    def barred(self, request: PodRequest, slots: SlotTable) -> Iterator[Barred]:
-        nodes = [seat.node for seat in self._seats.values() if seat.closes & request.kinds] if self._seats else ()
+    def barred(self, request: PodRequest, slots: SlotTable) -> Iterator[FilteredNodes]:
+        nodes = (
+            [placed.node for placed in self._placed_pods.values() if placed.closes & request.kinds]
+            if self._placed_pods
+            else ()
+        )
         if nodes and (flags := slots.flags(nodes)).any():
-            yield Barred(CLOSED, flags)
+            yield FilteredNodes(CLOSED, flags)
 
 
 UNREAD: Final = Reason("unread-pod", "node(s) had a pod that can't be read")
@@ -135,6 +139,6 @@ class UnreadPods:
         self._nodes.clear()
         return had_some
 
-    def barred(self, slots: SlotTable) -> Iterator[Barred]:
+    def barred(self, slots: SlotTable) -> Iterator[FilteredNodes]:
         if self._nodes and (flags := slots.flags(self._nodes.values())).any():
-            yield Barred(UNREAD, flags)
+            yield FilteredNodes(UNREAD, flags)

@@ -1,7 +1,7 @@
 """Turns a request into a node with grants, or nothing, and keeps the state that decisions are based on.
 
 It writes nothing and makes no allocation valid: the caller reports what it assumes by `take`, signs it and binds. Its
-only predicates are plugins, CPU and memory; other rules are passed in as `Barred`. Single-threaded.
+only predicates are plugins, CPU and memory; other rules are passed in as `FilteredNodes`. Single-threaded.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from partage_plugins.api.names import claim_of
 from partage_plugins.api.reasons import SAID, Reason
 from partage_plugins.codecs.critical import MOVABLE, moves
 from partage_plugins.errors import Refused
+from partage_scheduler.decision.framework import Framework
+from partage_scheduler.decision.free_resources import FreeResources
 from partage_scheduler.decision.ledger import Holding, Ledger
-from partage_scheduler.decision.reasons import Barred, Explanation, said_of
-from partage_scheduler.decision.rooms import Rooms
-from partage_scheduler.decision.side import Side
+from partage_scheduler.decision.reasons import Explanation, FilteredNodes, said_of
+from partage_scheduler.decision.score_cache import NO_FIT, SHAPES, ScoreCache, ShapeScores, best_of, only
 from partage_scheduler.decision.slots import SlotTable
-from partage_scheduler.decision.standings import NO_FIT, SHAPES, Standing, Standings, best_of, only
 
 _ATTEMPTS: Final = 8
 """Nodes tried when owning plugins refuse what all plugins accepted; then the pod waits, so that others get a try."""
@@ -71,12 +71,12 @@ class Decision:
 
 
 class Decider:
-    def __init__(self, side: Side, ledger: Ledger, *, shapes: int = SHAPES) -> None:
-        """`ledger` is the record that `side` replays to recreated plugins: empty at first, changed only here."""
-        self._side, self.ledger = side, ledger
+    def __init__(self, framework: Framework, ledger: Ledger, *, shapes: int = SHAPES) -> None:
+        """`ledger` is the record that `framework` replays to recreated plugins: empty at first, changed only here."""
+        self._framework, self.ledger = framework, ledger
         self.slots = SlotTable()
-        self._rooms = Rooms()
-        self._standings = Standings(shapes)
+        self._rooms = FreeResources()
+        self._score_cache = ScoreCache(shapes)
 
     def free(self, node: NodeName) -> Resources:
         """CPU and memory that no pod holds."""
@@ -114,12 +114,12 @@ class Decider:
         holding = self.ledger.strike(pod)
         if holding is None:
             return False
-        self._side.give_back(holding.slot, holding.allocation)
+        self._framework.give_back(holding.slot, holding.allocation)
         self._tell_room(holding.slot)
         return True
 
     def decide(
-        self, request: PodRequest, barred: Sequence[Barred] = (), preferences: Scores | None = None
+        self, request: PodRequest, barred: Sequence[FilteredNodes] = (), preferences: Scores | None = None
     ) -> Decision | None:
         """The best node and the grants there; None if the pod fits nowhere, for which `explain` gives the reasons.
 
@@ -127,14 +127,14 @@ class Decider:
         taken. Raises plugins' errors, which fail this pod only, and `Refused` if owning plugins refuse node after node
         that all plugins accepted.
         """
-        standing = self._standing(request)
+        shape_scores = self._standing(request)
         refusals = 0
-        while (best := self._best(request, barred, self._liked(standing, preferences))).size:
+        while (best := self._best(request, barred, self._liked(shape_scores, preferences))).size:
             slot = self.slots.first_by_name(best)
             try:
-                return Decision(request, self.slots.name(slot), self._side.allocate(request, slot))
+                return Decision(request, self.slots.name(slot), self._framework.allocate(request, slot))
             except Refused as refusal:
-                standing.refuse(slot, SAID.of(str(refusal)))
+                shape_scores.refuse(slot, SAID.of(str(refusal)))
                 refusals += 1
                 if refusals == _ATTEMPTS:
                     raise
@@ -146,13 +146,13 @@ class Decider:
         Raises plugins' errors, and `Refused` if an owning plugin refuses what all plugins accepted.
         """
         slot = self._known(node)
-        standing = self._standing(request, np.array([slot], dtype=np.intp))
-        if standing.scores[slot] == NO_FIT:
+        shape_scores = self._standing(request, np.array([slot], dtype=np.intp))
+        if shape_scores.scores[slot] == NO_FIT:
             return None
         try:
-            return Decision(request, node, self._side.allocate(request, slot))
+            return Decision(request, node, self._framework.allocate(request, slot))
         except Refused as refusal:
-            standing.refuse(slot, SAID.of(str(refusal)))
+            shape_scores.refuse(slot, SAID.of(str(refusal)))
             raise
 
     def liked(self, request: PodRequest, among: NDArray[np.intp] | None = None) -> Scores:
@@ -162,7 +162,7 @@ class Decider:
         """
         return self._standing(request, among).scores[: self.slots.end]
 
-    def unbarred(self, barred: Iterable[Barred]) -> Flags:
+    def unbarred(self, barred: Iterable[FilteredNodes]) -> Flags:
         """Slots that no rule filters out."""
         found = np.ones(self.slots.end, dtype=np.bool_)
         for each in barred:
@@ -171,15 +171,15 @@ class Decider:
 
     def disliked(self, request: PodRequest, slots: NDArray[np.intp]) -> list[Reason]:
         """Why plugins reject each of these slots; they must reject all of them."""
-        standing = self._said(request)
-        return [standing.refused.get(slot, standing.said[standing.codes[slot]]) for slot in slots.tolist()]
+        shape_scores = self._said(request)
+        return [shape_scores.refused.get(slot, shape_scores.said[shape_scores.codes[slot]]) for slot in slots.tolist()]
 
     def weigh(self, request: PodRequest) -> Scores:
         """Scores by slot, minus infinity where the pod does not fit; a copy, for callers that choose the node."""
         scores = self._standing(request).scores[: self.slots.end]
         return np.where(self._possible(request, ()), scores, np.float32(NO_FIT))
 
-    def explain(self, request: PodRequest, barred: Sequence[Barred] = ()) -> Explanation:
+    def explain(self, request: PodRequest, barred: Sequence[FilteredNodes] = ()) -> Explanation:
         """Counts reasons over nodes. Plugins are only called for nodes that changed since; at first, for all."""
         slots = self.slots.all()
         nodes, reasons = slots.size, Counter[Reason]()
@@ -200,9 +200,9 @@ class Decider:
 
     def renewed(self) -> None:
         """Clears the score cache after a plugin was recreated, because its earlier answers may have been wrong."""
-        self._standings.forget()
+        self._score_cache.forget()
 
-    def _best(self, request: PodRequest, barred: Sequence[Barred], liked: Scores) -> NDArray[np.intp]:
+    def _best(self, request: PodRequest, barred: Sequence[FilteredNodes], liked: Scores) -> NDArray[np.intp]:
         """The best possible nodes. The best of all nodes are checked first, since usually some of them are possible."""
         best = best_of(liked)
         if not best.size:
@@ -214,60 +214,60 @@ class Decider:
             return best[possible]
         return best_of(only(self._possible(request, barred), liked))
 
-    def _liked(self, standing: Standing, preferences: Scores | None) -> Scores:
-        scores = standing.scores[: self.slots.end]
+    def _liked(self, shape_scores: ShapeScores, preferences: Scores | None) -> Scores:
+        scores = shape_scores.scores[: self.slots.end]
         return scores if preferences is None else scores + preferences[: self.slots.end]
 
-    def _said(self, request: PodRequest) -> Standing:
+    def _said(self, request: PodRequest) -> ShapeScores:
         """The shape's cache entry with the reasons why it does not fit, up to date for all nodes."""
-        standing = self._standing(request)
-        stale = self.slots.taken(self._standings.unexplained(standing))
+        shape_scores = self._standing(request)
+        stale = self.slots.taken(self._score_cache.unexplained(shape_scores))
         if stale.size:
-            verdict = self._side.fits(request, stale.astype(np.int32))
+            verdict = self._framework.fits(request, stale.astype(np.int32))
             codes, table = verdict.reasons()
-            standing.explain(stale, np.where(verdict.fits, 0, codes + np.uint16(1)), table)
-        self._standings.explained(standing)
-        return standing
+            shape_scores.explain(stale, np.where(verdict.fits, 0, codes + np.uint16(1)), table)
+        self._score_cache.explained(shape_scores)
+        return shape_scores
 
-    def _standing(self, request: PodRequest, among: NDArray[np.intp] | None = None) -> Standing:
+    def _standing(self, request: PodRequest, among: NDArray[np.intp] | None = None) -> ShapeScores:
         def ask(stale: NDArray[np.int32], scores: Scores) -> None:
             self._score(request, stale, scores)
 
-        return self._standings.of(self._side.shape(request), ask, among)
+        return self._score_cache.of(self._framework.shape(request), ask, among)
 
     def _score(self, request: PodRequest, stale: NDArray[np.int32], scores: Scores) -> None:
         asked = self.slots.taken(stale)
         if not asked.size:
             return
-        fitting = asked[self._side.fits(request, asked).fits]
+        fitting = asked[self._framework.fits(request, asked).fits]
         if fitting.size:
-            scores[fitting] = self._side.scores(request, fitting)
+            scores[fitting] = self._framework.scores(request, fitting)
 
-    def _possible(self, request: PodRequest, barred: Sequence[Barred]) -> Flags:
+    def _possible(self, request: PodRequest, barred: Sequence[FilteredNodes]) -> Flags:
         """Nodes with enough CPU and memory that no rule filters out."""
         return self._rooms.fit(request.needs, slice(self.slots.end)) & self.unbarred(barred)
 
     def _open(self, slot: Slot, node: NodeName, inventory: Inventory, total: Resources) -> None:
         self.ledger.open(slot, node, inventory, total)
-        self._side.node_added(slot, node, inventory)
+        self._framework.node_added(slot, node, inventory)
         self._tell_room(slot)
 
     def _close(self, slot: Slot) -> Sequence[Holding]:
         holdings = self.ledger.close(slot)
-        self._side.node_removed(slot)
-        self._standings.changed(slot)
+        self._framework.node_removed(slot)
+        self._score_cache.changed(slot)
         return holdings
 
     def _enter(self, holding: Holding) -> None:
         self.ledger.enter(holding)
-        self._side.take(holding.slot, holding.allocation)
+        self._framework.take(holding.slot, holding.allocation)
         self._tell_room(holding.slot)
 
     def _tell_room(self, slot: Slot) -> None:
         total, free = self.ledger.room(slot)
         self._rooms.set(slot, free)
-        self._side.node_room(slot, total, free)
-        self._standings.changed(slot)
+        self._framework.node_room(slot, total, free)
+        self._score_cache.changed(slot)
 
     def _known(self, node: NodeName) -> Slot:
         slot = self.slots.of(node)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from partage_plugins.api import Allocation, Inventory, NodeName, PodUid, Resources, Slot
-from partage_scheduler.decision.rooms import minus, plus
+from partage_scheduler.decision.free_resources import minus, plus
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from partage_plugins.answers import Flags
 from partage_plugins.api.reasons import Reason
-from partage_scheduler.decision.standings import Standing
+from partage_scheduler.decision.score_cache import ShapeScores
 
 
 @dataclass(frozen=True)
-class Barred:
+class FilteredNodes:
     """Nodes filtered out for a pod by a rule outside of plugins."""
 
     reason: Reason
@@ -52,12 +52,12 @@ class Explanation:
         return f"{self.fitting}/{self.nodes} nodes" + (f": {why}" if why else "")
 
 
-def said_of(standing: Standing, slots: NDArray[np.intp]) -> Counter[Reason]:
+def said_of(shape_scores: ShapeScores, slots: NDArray[np.intp]) -> Counter[Reason]:
     """Numbers of these nodes that plugins reject, by reason, whether in the fit check or when allocating."""
-    counts = np.bincount(standing.codes[slots])
+    counts = np.bincount(shape_scores.codes[slots])
     refusing = [code for code in np.flatnonzero(counts).tolist() if code]
-    found = Counter({standing.said[code]: int(counts[code]) for code in refusing})
-    if standing.refused:
-        fitting = slots[standing.codes[slots] == 0]
-        found.update(standing.refused[slot] for slot in fitting.tolist() if slot in standing.refused)
+    found = Counter({shape_scores.said[code]: int(counts[code]) for code in refusing})
+    if shape_scores.refused:
+        fitting = slots[shape_scores.codes[slots] == 0]
+        found.update(shape_scores.refused[slot] for slot in fitting.tolist() if slot in shape_scores.refused)
     return found

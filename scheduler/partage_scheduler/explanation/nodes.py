@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from partage_plugins.api import GPU, GpuRequest, NodeName, PodRequest, Reason, Resources
-from partage_scheduler.cycle import Cycle, Stay
-from partage_scheduler.decision import INSUFFICIENT, Barred
-from partage_scheduler.decision.rooms import INSUFFICIENT_CPU, INSUFFICIENT_MEMORY
+from partage_scheduler.cycle import Cycle, Unschedulable
+from partage_scheduler.decision import INSUFFICIENT, FilteredNodes
+from partage_scheduler.decision.free_resources import INSUFFICIENT_CPU, INSUFFICIENT_MEMORY
 from partage_scheduler.explanation.cards import CardReport, cards_of
 from partage_scheduler.explanation.remedies import Help, helps
 from partage_scheduler.objects import ApiPod
@@ -47,12 +47,12 @@ def explain(cycle: Cycle, pod: ApiPod, now: float) -> Explained:
     request = cycle.request(pod)
     verdict = cycle.weigh(pod, now)
     barred = cycle.barred(pod, request, now)
-    stays, absent = isinstance(verdict, Stay), cycle.absent(pod)
+    stays, absent = isinstance(verdict, Unschedulable), cycle.absent(pod)
     hopeless = tuple(map(INSUFFICIENT.of, absent))
     nodes = (_node_stands(cycle, request, barred, each.name) for each in cycle.cluster.fleet.nodes)
     return Explained(
-        message=verdict.message if isinstance(verdict, Stay) else "",
-        goes_to=None if isinstance(verdict, Stay) else verdict.node,
+        message=verdict.message if isinstance(verdict, Unschedulable) else "",
+        goes_to=None if isinstance(verdict, Unschedulable) else verdict.node,
         needs=request.needs,
         nodes=tuple(sorted(nodes, key=lambda each: (len(each.reasons), each.node))),
         helps=tuple(helps(cycle.decider, request, barred, hopeless=hopeless)) if stays else (),
@@ -61,7 +61,7 @@ def explain(cycle: Cycle, pod: ApiPod, now: float) -> Explained:
     )
 
 
-def _node_stands(cycle: Cycle, request: PodRequest, barred: Sequence[Barred], node: NodeName) -> NodeReport:
+def _node_stands(cycle: Cycle, request: PodRequest, barred: Sequence[FilteredNodes], node: NodeName) -> NodeReport:
     reasons = tuple(dict.fromkeys(_reasons(cycle, request, barred, node)))
     return NodeReport(
         node=node,
@@ -72,7 +72,7 @@ def _node_stands(cycle: Cycle, request: PodRequest, barred: Sequence[Barred], no
     )
 
 
-def _reasons(cycle: Cycle, request: PodRequest, barred: Sequence[Barred], node: NodeName) -> Iterator[Reason]:
+def _reasons(cycle: Cycle, request: PodRequest, barred: Sequence[FilteredNodes], node: NodeName) -> Iterator[Reason]:
     decider, slot = cycle.decider, cycle.decider.slots.of(node)
     yield from (each.reason for each in barred if slot is not None and each.flags(decider.slots.end)[slot])
     free, needs = decider.free(node), request.needs

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from partage_plugins.api import GPU, GpuRequest, NodeName, PodRequest, Reason, Resources
 from partage_plugins.api.names import grantee_in_words
 from partage_plugins.errors import PartageError
-from partage_scheduler.decision import Barred, Decider
+from partage_scheduler.decision import Decider, FilteredNodes
 
 
 class Help(Struct, frozen=True, kw_only=True):
@@ -25,7 +25,7 @@ class Help(Struct, frozen=True, kw_only=True):
 
 
 def helps(
-    decider: Decider, request: PodRequest, barred: Sequence[Barred], *, hopeless: Collection[Reason] = ()
+    decider: Decider, request: PodRequest, barred: Sequence[FilteredNodes], *, hopeless: Collection[Reason] = ()
 ) -> Iterator[Help]:
     """`hopeless` are reasons that no change to a node removes."""
     for reason in dict.fromkeys(each.reason for each in barred if each.reason not in hopeless):
@@ -37,14 +37,14 @@ def helps(
     yield from _less_of_cards(decider, request, barred)
 
 
-def _other_models(decider: Decider, request: PodRequest, barred: Sequence[Barred]) -> Iterator[Help]:
+def _other_models(decider: Decider, request: PodRequest, barred: Sequence[FilteredNodes]) -> Iterator[Help]:
     for name, wanted in request.of(GPU).items():
         any_model = replace(wanted, models=(), models_not=(), model_parts=(), model_parts_not=())
         if any_model != wanted and (node := _node(decider, _with(request, name, any_model), barred)) is not None:
             yield Help(change=f"{grantee_in_words(name)}: any model of card", node=node)
 
 
-def _less_room(decider: Decider, request: PodRequest, barred: Sequence[Barred]) -> Iterator[Help]:
+def _less_room(decider: Decider, request: PodRequest, barred: Sequence[FilteredNodes]) -> Iterator[Help]:
     """The node that lacks the least memory and CPU, if it lacks nothing else."""
     fits = np.isfinite(decider.weigh(replace(request, needs=Resources()))) & decider.unbarred(barred)
     lacking = [
@@ -63,7 +63,7 @@ def _lacking(free: Resources, needs: Resources) -> tuple[int, int]:
     return lacks_memory, lacks_cpu
 
 
-def _less_of_cards(decider: Decider, request: PodRequest, barred: Sequence[Barred]) -> Iterator[Help]:
+def _less_of_cards(decider: Decider, request: PodRequest, barred: Sequence[FilteredNodes]) -> Iterator[Help]:
     """The most that each container could have of a card, if the others got what they request."""
     for name, wanted in request.of(GPU).items():
 
@@ -83,7 +83,7 @@ def _less_of_cards(decider: Decider, request: PodRequest, barred: Sequence[Barre
 
 
 def _most(
-    decider: Decider, barred: Sequence[Barred], with_amount: Callable[[int], PodRequest], asked: int
+    decider: Decider, barred: Sequence[FilteredNodes], with_amount: Callable[[int], PodRequest], asked: int
 ) -> tuple[int, NodeName] | None:
     """The largest amount below `asked` that fits somewhere, and where."""
     lowest, highest, found = 1, asked - 1, None
@@ -107,7 +107,7 @@ def _with(request: PodRequest, name: str, wanted: GpuRequest) -> PodRequest:
     return replace(request, containers=containers)
 
 
-def _node(decider: Decider, request: PodRequest, barred: Sequence[Barred]) -> NodeName | None:
+def _node(decider: Decider, request: PodRequest, barred: Sequence[FilteredNodes]) -> NodeName | None:
     try:
         decision = decider.decide(request, barred)
     except PartageError:

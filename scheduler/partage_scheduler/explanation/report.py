@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from partage_plugins.api import GPU, Allocation, CardId, NodeName, PodUid
 from partage_plugins.api.keys import GPU_MILLI, RESIZED
 from partage_plugins.errors import DecodeError, Refused
-from partage_scheduler.cluster.seats import gang_of
+from partage_scheduler.cluster.placed_pods import gang_of
 from partage_scheduler.cycle import lacks
 from partage_scheduler.explanation.nodes import Explained, explain
 from partage_scheduler.objects import ApiPod
@@ -91,8 +91,8 @@ def _placed(finder: VictimFinder, pod: ApiPod, flagged: Mapping[PodUid, str]) ->
         return _stands(pod, "ended", f"it has ended: {pod.status.phase}")
     if not pod.node:
         return _stands(pod, "being deleted", "it is being deleted and was never placed")
-    seat = finder.cluster.seats.get(pod.uid)
-    given = () if seat is None else tuple(_given(seat.allocation))
+    placed = finder.cluster.placed_pods.get(pod.uid)
+    given = () if placed is None else tuple(_given(placed.allocation))
     for local, held in finder.cluster.claims.held(pod):
         given += tuple(replace(each, container=f"claim {local}") for each in _given(held))
     words = flagged.get(pod.uid) or f"it is on node {pod.node}" + ("" if given else ", without cards")

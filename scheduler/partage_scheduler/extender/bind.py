@@ -78,7 +78,7 @@ class BindVerb:
         return begun
 
     async def _bound(self, args: BindingArgs) -> Placed:
-        if (node := self._cluster.seats.node_of(args.pod_uid)) is not None:
+        if (node := self._cluster.placed_pods.node_of(args.pod_uid)) is not None:
             return Placed(BOUND) if node == args.node else Placed(ALREADY, f"it is on node {node} already")
         pod = self._chooser.asked(args.pod_uid) or await self._looked_up(args)
         if isinstance(pod, Placed):

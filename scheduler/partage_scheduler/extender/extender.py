@@ -13,9 +13,9 @@ from partage_plugins.api import NodeName, PodUid
 from partage_plugins.errors import PluginBroken
 from partage_scheduler.api import StatusWriter
 from partage_scheduler.authority import Authority
-from partage_scheduler.cluster import Cause
+from partage_scheduler.cluster import ClusterEvent
 from partage_scheduler.core import Core
-from partage_scheduler.cycle import Stay
+from partage_scheduler.cycle import Unschedulable
 from partage_scheduler.extender.bind import BindVerb
 from partage_scheduler.extender.callers import CallerTrust
 from partage_scheduler.extender.filter import NodeFilter
@@ -29,7 +29,7 @@ from partage_scheduler.placement.bindings import Bindings
 from partage_scheduler.placement.preemptor import Preemptor
 from partage_scheduler.settings import SchedulerSettings
 
-_MAY_LEAVE: Final = frozenset((Cause.FREED,))
+_MAY_LEAVE: Final = frozenset((ClusterEvent.FREED,))
 
 
 class Extender:
@@ -80,7 +80,7 @@ class Extender:
         self._reminder = Reminder(
             status,
             fits=chooser.fits,
-            is_placed=lambda uid: core.cluster.seats.node_of(uid) is not None,
+            is_placed=lambda uid: core.cluster.placed_pods.node_of(uid) is not None,
             obstacle=authority.obstacle,
             ended=reminded,
         )
@@ -121,7 +121,7 @@ class Extender:
 
     def _make_room(self, pod: ApiPod) -> None:
         try:
-            self._preemptor.consider(Stay(pod, "", _MAY_LEAVE), time.monotonic())
+            self._preemptor.consider(Unschedulable(pod, "", _MAY_LEAVE), time.monotonic())
         except PluginBroken as error:
             self._break(error)
 

@@ -22,7 +22,7 @@ from partage_plugins.cache import Cache, structure_bytes
 from partage_plugins.codecs import read_gang
 from partage_plugins.errors import PartageError, PluginError
 from partage_scheduler.cycle import Cycle
-from partage_scheduler.decision import Barred, Decision, only
+from partage_scheduler.decision import Decision, FilteredNodes, only
 from partage_scheduler.extender.messages import Args, FilterResult, Host, PrioritizeArgs
 from partage_scheduler.objects import ApiPod
 
@@ -62,7 +62,7 @@ class Asked(NamedTuple):
 class Offers(NamedTuple):
     request: PodRequest
     slots: NDArray[np.intp]
-    barred: Sequence[Barred]
+    barred: Sequence[FilteredNodes]
     scores: Scores
     """Minus infinity where it does not fit."""
 
@@ -164,7 +164,7 @@ class NodeFilter:
         except PartageError as error:
             return str(error)
 
-    def _barred(self, pod: ApiPod, request: PodRequest, now: float) -> list[Barred]:
+    def _barred(self, pod: ApiPod, request: PodRequest, now: float) -> list[FilteredNodes]:
         return self._cycle.cluster.barred(pod, replace(request, needs=_NOTHING), now)
 
     def _offers(self, pod: ApiPod, request: PodRequest, names: Sequence[NodeName], now: float) -> Offers:

@@ -46,7 +46,7 @@ class _Away:
     due: float
 
 
-class TurnedAway:
+class UnschedulablePods:
     """Pods that fitted nowhere, and when to check them again. Pure."""
 
     def __init__(self) -> None:
@@ -108,7 +108,7 @@ class Reminder:
         """`ended` is called with the outcome of each reminder: `done`, `gone` or `failed`."""
         self._status, self._fits, self._is_placed, self._obstacle = status, fits, is_placed, obstacle
         self._ended, self._clock, self._sleep = ended, clock, sleep
-        self._away = TurnedAway()
+        self._away = UnschedulablePods()
         self._repeats = Repeats(every_s=60)
 
     def fits_nowhere(self, pod: ApiPod) -> None:

@@ -10,13 +10,13 @@ from msgspec.structs import force_setattr
 from partage_plugins.api import ContainerName, Namespace, Pod, PodContainer, PodName, PodRef, PodUid, Role
 from partage_scheduler.objects.base import ApiObject, Meta
 from partage_scheduler.objects.excess import excess
-from partage_scheduler.objects.firsts import (
+from partage_scheduler.objects.specs import Container, PodSpec, PodStatus
+from partage_scheduler.objects.truncated import (
     first_of_metadata,
     first_of_spec,
     first_of_status,
     with_read_annotations,
 )
-from partage_scheduler.objects.specs import Container, PodSpec, PodStatus
 
 TERMINAL: Final = frozenset(("Succeeded", "Failed"))
 _NO_ROOM: Final = "OutOf"

@@ -31,7 +31,7 @@ class Bindings:
     ) -> None:
         """`claims` is given if this scheduler allocates claims."""
         self._claims = claims
-        self._cluster, self._queue, self._pods = core.cluster, core.queue, core.intake.pods
+        self._cluster, self._queue, self._pods = core.cluster, core.queue, core.event_handlers.pods
         self._signer, self._binder, self._status = signer, binder, status
         self._mirror = core.mirror
 

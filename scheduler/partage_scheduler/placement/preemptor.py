@@ -18,7 +18,7 @@ from partage_base.daemon.logs import Repeats
 from partage_base.kube import ApiServer, Backoff, Conflict, KubeError, NotFound, pod_path
 from partage_plugins.errors import PartageError, PluginBroken
 from partage_scheduler.api import Events, StatusWriter
-from partage_scheduler.cycle import Stay
+from partage_scheduler.cycle import Unschedulable
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.preemption import Preemption
 
@@ -61,7 +61,7 @@ class Preemptor:
         self._news = asyncio.Event()
         self._repeats = Repeats(every_s=30)
 
-    def consider(self, stay: Stay, now: float) -> Stay:
+    def consider(self, stay: Unschedulable, now: float) -> Unschedulable:
         """Considers victims for a pod that just fitted nowhere; returns its message and the events that may help."""
         try:
             considered = self._preemption.consider(stay, now)

@@ -42,7 +42,7 @@ class ResizedPods:
         """`namespace` has the Leases of nodes."""
         self._server, self._namespace, self._authority, self._figures = server, namespace, authority, figures
         self._repeats = Repeats(every_s=60)
-        self._seats, self._said = core.cluster.seats, core.intake.heartbeats.resized
+        self._placed_pods, self._said = core.cluster.placed_pods, core.event_handlers.heartbeats.resized
 
     async def run(self) -> None:
         while True:
@@ -59,10 +59,10 @@ class ResizedPods:
     def _wanted(self) -> Mapping[str, str]:
         """The text for each node that has resized pods."""
         found: dict[str, dict[PodUid, ResizedPod]] = {}
-        for seat in self._seats.resized():
-            pod, gen = seat.pod, seat.allocation.gen
+        for placed in self._placed_pods.resized():
+            pod, gen = placed.pod, placed.allocation.gen
             if gen > 1:
-                there = found.setdefault(seat.node, {})
+                there = found.setdefault(placed.node, {})
                 there[pod.uid] = ResizedPod(namespace=Namespace(pod.namespace), name=PodName(pod.name), gen=gen)
         return {node: msgspec.json.encode(dict(sorted(pods.items()))).decode() for node, pods in found.items()}
 

@@ -22,7 +22,7 @@ from partage_plugins.errors import PartageError
 from partage_scheduler.api import Events, StatusWriter
 from partage_scheduler.api.binder import BEYOND_S, FIRST_AGAIN_S, MOST_AGAIN_S
 from partage_scheduler.authority import Authority
-from partage_scheduler.cluster.seats import Seat
+from partage_scheduler.cluster.placed_pods import PlacedPod
 from partage_scheduler.core import Core
 from partage_scheduler.metrics import Figures
 from partage_scheduler.objects import ApiPod
@@ -64,29 +64,29 @@ class Resizer:
             await asyncio.sleep(EVERY_S)
 
     async def look(self) -> None:
-        seats = [seat for seat in self._core.cluster.seats.wishing() if self._is_open(seat)]
-        self._looked = {seat.pod.uid: self._looked.get(seat.pod.uid, 0.0) for seat in seats}
-        turn = sorted(seats, key=lambda seat: (self._looked[seat.pod.uid], -seat.pod.priority))
-        await asyncio.gather(*[self._resize(seat) for seat in turn[:AT_ONCE]])
+        placed_pods = [placed for placed in self._core.cluster.placed_pods.with_affinity() if self._is_open(placed)]
+        self._looked = {placed.pod.uid: self._looked.get(placed.pod.uid, 0.0) for placed in placed_pods}
+        turn = sorted(placed_pods, key=lambda placed: (self._looked[placed.pod.uid], -placed.pod.priority))
+        await asyncio.gather(*[self._resize(placed) for placed in turn[:AT_ONCE]])
 
-    def _is_open(self, seat: Seat) -> bool:
+    def _is_open(self, placed: PlacedPod) -> bool:
         """Whether a pod of ours has a resize request that was neither granted nor refused."""
-        pod = seat.pod
+        pod = placed.pod
         wish = pod.metadata.annotations.get(RESIZE)
-        if wish is None or pod.is_going or seat.assumed:
+        if wish is None or pod.is_going or placed.assumed:
             return False
         return self._ours in {None, pod.spec.scheduler_name} and said_of(pod, wish)[0] not in {GRANTED, REFUSED}
 
-    async def _resize(self, seat: Seat) -> None:
-        self._looked[seat.pod.uid] = now = time.monotonic()
-        verdict = self._core.resizes.decide(seat, now)
+    async def _resize(self, placed: PlacedPod) -> None:
+        self._looked[placed.pod.uid] = now = time.monotonic()
+        verdict = self._core.resizes.decide(placed, now)
         match verdict:
             case Granted():
                 await self._grant(verdict)
             case Stays(pod, why, waits):
                 await self._tell(pod, WAITS if waits else REFUSED, why)
             case None:
-                await self._tell(seat.pod, GRANTED, f"gen {seat.allocation.gen} of its allocation")
+                await self._tell(placed.pod, GRANTED, f"gen {placed.allocation.gen} of its allocation")
 
     async def _grant(self, granted: Granted) -> None:
         pod = granted.pod
@@ -98,8 +98,8 @@ class Resizer:
             _log.info("a pod was resized", pod=f"{pod.namespace}/{pod.name}", gen=granted.wanted.gen)
             await self._tell(pod, GRANTED, f"gen {granted.wanted.gen} of its allocation")
             return
-        causes = self._core.cluster.rebook(pod.uid, granted.booked, granted.before)
-        self._core.queue.happened(causes, time.monotonic())
+        cluster_events = self._core.cluster.rebook(pod.uid, granted.booked, granted.before)
+        self._core.queue.happened(cluster_events, time.monotonic())
         self._figures.resizes.add("failed")
         self._repeats.say("a pod was not resized", pod=f"{pod.namespace}/{pod.name}", why=why)
 
@@ -111,7 +111,9 @@ class Resizer:
         doubt_until = 0.0
         while self._authority.may_bind():
             try:
-                self._core.intake.pods.changed(await self._server.patch(path, body, ApiPod, within_s=self._within_s))
+                self._core.event_handlers.pods.changed(
+                    await self._server.patch(path, body, ApiPod, within_s=self._within_s)
+                )
             except NotFound:
                 return "it is gone"
             except KubeError as error:
@@ -139,7 +141,7 @@ class Resizer:
         except KubeError as error:  # fetched again, or the next write shows it
             self._figures.erred(error)
             return None
-        self._core.intake.pods.changed(found)
+        self._core.event_handlers.pods.changed(found)
         return found
 
     async def _tell(self, pod: ApiPod, reason: str, why: str) -> None:
@@ -153,7 +155,7 @@ class Resizer:
         except KubeError as error:  # reported in the next pass
             self._figures.erred(error)
             return
-        self._core.intake.pods.changed(found)
+        self._core.event_handlers.pods.changed(found)
         self._figures.resizes.add(reason.lower())
         if reason == GRANTED:
             self._events.happened(pod, "Resized", f"Resized: {message}", "Resizing")

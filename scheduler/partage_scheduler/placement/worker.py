@@ -21,9 +21,9 @@ from partage_plugins.api import Gang
 from partage_plugins.errors import PartageError, PluginBroken
 from partage_scheduler.api import Events, StatusWriter, Unplaced
 from partage_scheduler.api.binder import Already, Bound, Failed, Lost, Outcome
-from partage_scheduler.cluster import NOTHING, Cause
+from partage_scheduler.cluster import NOTHING, ClusterEvent
 from partage_scheduler.core import Core
-from partage_scheduler.cycle import SPANS_NODES, Bind, Stay, spans_nodes
+from partage_scheduler.cycle import SPANS_NODES, Bind, Unschedulable, spans_nodes
 from partage_scheduler.metrics import Figures
 from partage_scheduler.objects import ApiPod, seen
 from partage_scheduler.placement.bindings import Bindings
@@ -31,7 +31,7 @@ from partage_scheduler.placement.preemptor import Preemptor
 from partage_scheduler.queue import Waiting
 from partage_scheduler.signatures import Signed
 
-AGAIN: Final = frozenset((Cause.TIME,))
+AGAIN: Final = frozenset((ClusterEvent.TIME,))
 NOT_READ: Final = "RequestNotRead"
 """Reason of the event on a pod that mentions cards in a way that nothing reads."""
 TURN_S: Final = 0.002
@@ -60,7 +60,12 @@ class Worker:
         `missed` is called for pods that more cards may help.
         """
         self._missed = missed
-        self._cluster, self._queue, self._cycle, self._pods = core.cluster, core.queue, core.cycle, core.intake.pods
+        self._cluster, self._queue, self._cycle, self._pods = (
+            core.cluster,
+            core.queue,
+            core.cycle,
+            core.event_handlers.pods,
+        )
         self._lexicon = core.lexicon
         self._bindings, self._events, self._status = bindings, events, status
         self._preemptor = preemptor
@@ -133,10 +138,10 @@ class Worker:
         binds = [verdict for verdict in verdicts if isinstance(verdict, Bind)]
         signed = self._signed(binds, waiting.gang, now)
         for verdict in verdicts:
-            if isinstance(verdict, Stay):
+            if isinstance(verdict, Unschedulable):
                 self._figures.unfit(verdict.codes)
                 stay = verdict if waiting.gang else self._preemptor.consider(verdict, now)
-                self._stays(stay.pod, stay.message, stay.causes, now)
+                self._stays(stay.pod, stay.message, stay.cluster_events, now)
         for bind, each in zip(binds, signed, strict=False):
             self._run(self._bind(bind, each), bind.pod.namespace)
         if signed and waiting.gang is not None:
@@ -148,14 +153,14 @@ class Worker:
         self._queue.took(waiting, took_s)
         self._figures.decide_seconds.observe(took_s)
 
-    def _verdicts(self, waiting: Waiting, now: float) -> Sequence[Bind | Stay]:
+    def _verdicts(self, waiting: Waiting, now: float) -> Sequence[Bind | Unschedulable]:
         try:
             return self._cycle.decide(waiting, now)
         except PluginBroken:
             raise
         except PartageError as error:  # a plugin's error fails these pods, for now
             self._say("a pod could not be decided on", waiting.pods[0], str(error))
-            return [Stay(pod, str(error), AGAIN) for pod in waiting.pods]
+            return [Unschedulable(pod, str(error), AGAIN) for pod in waiting.pods]
 
     def _signed(self, binds: Sequence[Bind], gang: Gang | None, now: float) -> Sequence[Signed]:
         """Signs the allocations; if one can't be written, reports it to the owners and returns nothing."""
@@ -169,10 +174,10 @@ class Worker:
 
     def _tell_gang(self, gang: Gang, binds: Sequence[Bind]) -> None:
         """Reports that a gang spans nodes, in one event on its first pod."""
-        if (words := spans_nodes(gang, binds, self._cluster.seats.of_gang(gang))) is not None:
+        if (words := spans_nodes(gang, binds, self._cluster.placed_pods.of_gang(gang))) is not None:
             self._events.failed(binds[0].pod, words, reason=SPANS_NODES)
 
-    def _tell_words(self, verdicts: Sequence[Bind | Stay]) -> None:
+    def _tell_words(self, verdicts: Sequence[Bind | Unschedulable]) -> None:
         """Reports, once for each pod, what it says about cards that nothing reads."""
         for verdict in verdicts:
             try:
@@ -181,7 +186,7 @@ class Worker:
                 raise
             except PartageError:  # the request is rejected, which is reported elsewhere
                 continue
-            absent = self._cycle.absent(verdict.pod) if isinstance(verdict, Stay) else ()
+            absent = self._cycle.absent(verdict.pod) if isinstance(verdict, Unschedulable) else ()
             words = self._lexicon.in_vain(seen(verdict.pod), asks=asks, absent=absent)
             if words is not None:
                 self._events.failed(verdict.pod, words, reason=NOT_READ)
@@ -232,11 +237,11 @@ class Worker:
                     self._events.failed(pod, f"binding to {bind.decision.node} failed: {why}")
                 self._queue.failed(pod.uid, AGAIN, now)
 
-    def _stays(self, pod: ApiPod, message: str, causes: frozenset[Cause], now: float) -> None:
+    def _stays(self, pod: ApiPod, message: str, cluster_events: frozenset[ClusterEvent], now: float) -> None:
         self._figures.attempts["unschedulable"] += 1
-        if self._missed is not None and Cause.INVENTORY in causes:
+        if self._missed is not None and ClusterEvent.INVENTORY in cluster_events:
             self._missed(pod)
-        self._queue.failed(pod.uid, causes, now)
+        self._queue.failed(pod.uid, cluster_events, now)
         self._events.failed(pod, message)
         self._status.tell(Unplaced(pod, message))
         if self._cluster.kept.node_of(pod.uid) is None and self._cluster.claims.needless(pod):

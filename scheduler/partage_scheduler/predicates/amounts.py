@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from partage_plugins.answers import Flags
 from partage_plugins.api.reasons import Reason
 from partage_plugins.cache import Cache
-from partage_scheduler.decision import INSUFFICIENT, Barred
+from partage_scheduler.decision import INSUFFICIENT, FilteredNodes
 from partage_scheduler.objects import ApiNode
 from partage_scheduler.predicates.counters import Counter
 from partage_scheduler.predicates.needs import CPU, MEMORY, counted
@@ -81,12 +81,12 @@ class Rest:
         """Whether any node lists this resource."""
         return name in self._having
 
-    def barred(self, asked: Mapping[str, int], end: int) -> list[Barred]:
-        found = [Barred(TOO_MANY_PODS, self._full.flags(end))] if self._full else []
+    def barred(self, asked: Mapping[str, int], end: int) -> list[FilteredNodes]:
+        found = [FilteredNodes(TOO_MANY_PODS, self._full.flags(end))] if self._full else []
         for name, number in asked.items():
             lacking = self._lacking(name, number, end)
             if lacking.any():
-                found.append(Barred(INSUFFICIENT.of(name), lacking))
+                found.append(FilteredNodes(INSUFFICIENT.of(name), lacking))
         return found
 
     def _lacking(self, name: str, number: int, end: int) -> Flags:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from partage_plugins.answers import Flags
 from partage_plugins.api.reasons import Reason
-from partage_scheduler.decision import Barred
+from partage_scheduler.decision import FilteredNodes
 from partage_scheduler.decision.slots import grown
 from partage_scheduler.objects import ApiCsiNode
 from partage_scheduler.predicates.counters import Counter
@@ -85,14 +85,14 @@ class Attached:
             self.give_back(uid)
             self.take(user.slot, uid, user.claims)
 
-    def barred(self, claims: Iterable[ClaimKey], end: int) -> list[Barred]:
+    def barred(self, claims: Iterable[ClaimKey], end: int) -> list[FilteredNodes]:
         if not self._csi:
             return []
         handles = self._handles(claims)
         flags = np.zeros(end, dtype=np.bool_)
         for driver in {handle.driver for handle in handles}:
             flags |= self._too_many(driver, [each for each in handles if each.driver == driver], end)
-        return [Barred(TOO_MANY, flags)] if flags.any() else []
+        return [FilteredNodes(TOO_MANY, flags)] if flags.any() else []
 
     def _too_many(self, driver: str, handles: list[Handle], end: int) -> Flags:
         more = np.full(end, len(handles), dtype=np.int64)

@@ -11,7 +11,7 @@ from typing import Final
 
 from partage_plugins.answers import Flags
 from partage_plugins.api.reasons import Reason
-from partage_scheduler.decision import Barred
+from partage_scheduler.decision import FilteredNodes
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.predicates.counters import Counter
 
@@ -68,11 +68,11 @@ class Ports:
             if not used.any:
                 del self._used[protocol, port]
 
-    def barred(self, wanted: Iterable[HostPort], end: int) -> list[Barred]:
+    def barred(self, wanted: Iterable[HostPort], end: int) -> list[FilteredNodes]:
         taken: Flags | None = None
         for protocol, port, address in wanted:
             used = self._used.get((protocol, port))
             for counter in () if used is None else used.in_the_way(address):
                 flags = counter.flags(end)
                 taken = flags if taken is None else taken | flags
-        return [] if taken is None else [Barred(TAKEN, taken)]
+        return [] if taken is None else [FilteredNodes(TAKEN, taken)]

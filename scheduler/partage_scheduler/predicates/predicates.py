@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from partage_plugins.answers import Scores
 from partage_plugins.api import PodUid, Slot
 from partage_plugins.api.keys import PREFIX
-from partage_scheduler.decision import Barred
+from partage_scheduler.decision import FilteredNodes
 from partage_scheduler.objects import (
     ApiClaim,
     ApiCsiNode,
@@ -17,11 +17,12 @@ from partage_scheduler.objects import (
     ApiStorageClass,
     ApiVolume,
 )
+from partage_scheduler.predicates.affinity_terms import AffinityTermReader, AffinityTerms
 from partage_scheduler.predicates.amounts import Rest
 from partage_scheduler.predicates.attachments import Attached
 from partage_scheduler.predicates.images import Images
-from partage_scheduler.predicates.kinds import KindKey, Kinds
-from partage_scheduler.predicates.nearness import Nearness
+from partage_scheduler.predicates.inter_pod_affinity import InterPodAffinity
+from partage_scheduler.predicates.label_sets import LabelSetIndex, LabelSetKey
 from partage_scheduler.predicates.needs import Counted, asked_by, leaving_out
 from partage_scheduler.predicates.nodes import Nodes
 from partage_scheduler.predicates.pod_selectors import Namespaces
@@ -33,7 +34,6 @@ from partage_scheduler.predicates.storage import ClaimKey, Storage, claims_of
 from partage_scheduler.predicates.taints import Tainted
 from partage_scheduler.predicates.unsupported import lacking
 from partage_scheduler.predicates.volumes import Reach
-from partage_scheduler.predicates.wishes import Wishes, WishReader
 
 OURS: Final = (PREFIX,)
 """Resource names, or prefixes of them, that plugins handle; nodes do not advertise them."""
@@ -41,10 +41,10 @@ OURS: Final = (PREFIX,)
 
 class _Present(NamedTuple):
     slot: int
-    kind: KindKey
+    kind: LabelSetKey
     asked: Counted
     ports: tuple[HostPort, ...]
-    wishes: Wishes
+    affinity_terms: AffinityTerms
     claims: tuple[ClaimKey, ...]
 
 
@@ -58,8 +58,8 @@ class Predicates:
         self._nodes, self._namespaces, self._storage = Nodes(), Namespaces(), Storage()
         self._tainted, self._rest, self._ports = Tainted(), Rest(), Ports()
         self._selectors = Selectors(self._nodes)
-        self._kinds = Kinds(self._nodes, self._namespaces)
-        self._nearness = Nearness(self._nodes, self._namespaces, self._kinds)
+        self._kinds = LabelSetIndex(self._nodes, self._namespaces)
+        self._inter_pod_affinity = InterPodAffinity(self._nodes, self._namespaces, self._kinds)
         self._spreading = SpreadRules(self._nodes, self._kinds, self._selectors, self._tainted)
         self._images = Images()
         self._preferring = Preferring(
@@ -72,7 +72,7 @@ class Predicates:
         )
         self._reach = Reach(self._nodes, self._storage, self._selectors)
         self._attached = Attached(self._nodes, self._storage)
-        self._wishes = WishReader()
+        self._affinity_terms = AffinityTermReader()
 
     def put_node(self, slot: Slot, node: ApiNode) -> None:
         self._nodes.put(slot, node)
@@ -106,8 +106,8 @@ class Predicates:
         self._kinds.take(slot, present.kind)
         self._rest.take(slot, present.asked)
         self._ports.take(slot, present.ports)
-        self._nearness.take(slot, present.wishes)
-        self._preferring.take(slot, present.wishes)
+        self._inter_pod_affinity.take(slot, present.affinity_terms)
+        self._preferring.take(slot, present.affinity_terms)
         self._reach.take(present.claims)
         self._attached.take(slot, pod.uid, present.claims)
 
@@ -121,8 +121,8 @@ class Predicates:
         self._kinds.give_back(slot, present.kind)
         self._rest.give_back(slot, present.asked)
         self._ports.give_back(slot, present.ports)
-        self._nearness.give_back(slot, present.wishes)
-        self._preferring.give_back(slot, present.wishes)
+        self._inter_pod_affinity.give_back(slot, present.affinity_terms)
+        self._preferring.give_back(slot, present.affinity_terms)
         self._reach.give_back(present.claims)
         self._attached.give_back(uid)
 
@@ -163,7 +163,7 @@ class Predicates:
     def remove_csi_node(self, name: str) -> None:
         self._attached.remove_node(name)
 
-    def barred(self, pod: ApiPod, end: int) -> list[Barred]:
+    def barred(self, pod: ApiPod, end: int) -> list[FilteredNodes]:
         """Where the pod can't run and why: kube-scheduler's filters, in its order and with its messages."""
         found = [
             *self._tainted.barred(pod),
@@ -176,9 +176,9 @@ class Predicates:
             found += self._reach.in_use(claims)
             found += self._attached.barred(claims, end)
             found += self._reach.barred(claims)
-        wishes = self._wishes.of(pod)
-        found += self._spreading.barred(pod, wishes)
-        found += self._nearness.barred(pod, wishes)
+        affinity_terms = self._affinity_terms.of(pod)
+        found += self._spreading.barred(pod, affinity_terms)
+        found += self._inter_pod_affinity.barred(pod, affinity_terms)
         return found
 
     def absent(self, pod: ApiPod) -> tuple[str, ...]:
@@ -191,22 +191,22 @@ class Predicates:
 
     def preferences(self, pod: ApiPod, end: int) -> Scores | None:
         """Higher is better; None where nothing is preferred."""
-        return self._preferring.scores(pod, self._wishes.of(pod), end)
+        return self._preferring.scores(pod, self._affinity_terms.of(pod), end)
 
     def _presence(self, slot: int, pod: ApiPod) -> _Present:
         meta = pod.metadata
         return _Present(
             slot=slot,
-            kind=self._kinds.same(KindKey(meta.namespace, frozenset(meta.labels.items()), pod.is_going)),
+            kind=self._kinds.same(LabelSetKey(meta.namespace, frozenset(meta.labels.items()), pod.is_going)),
             asked=leaving_out(asked_by(pod), self._ours),
             ports=host_ports(pod),
-            wishes=self._wishes.of(pod),
+            affinity_terms=self._affinity_terms.of(pod),
             claims=claims_of(pod),
         )
 
     def _namespaces_changed(self) -> None:
         self._kinds.namespaces_changed()
-        self._nearness.namespaces_changed()
+        self._inter_pod_affinity.namespaces_changed()
         self._preferring.namespaces_changed()
 
     def _volume_changed(self, volume: ApiVolume) -> None:

@@ -13,8 +13,9 @@ import numpy as np
 
 from partage_plugins.answers import Scores
 from partage_scheduler.objects import ApiPod
+from partage_scheduler.predicates.affinity_terms import AffinityTerms
 from partage_scheduler.predicates.images import Images
-from partage_scheduler.predicates.kinds import Kinds
+from partage_scheduler.predicates.label_sets import LabelSetIndex
 from partage_scheduler.predicates.memo import Memo
 from partage_scheduler.predicates.node_terms import term_holds
 from partage_scheduler.predicates.nodes import Nodes
@@ -22,7 +23,6 @@ from partage_scheduler.predicates.pod_selectors import Namespaces
 from partage_scheduler.predicates.spread import SpreadRules, topology_keys
 from partage_scheduler.predicates.taints import Tainted
 from partage_scheduler.predicates.terms import Term, Terms
-from partage_scheduler.predicates.wishes import Wishes
 
 HIGHEST: Final = 100
 TAINTS: Final = 3
@@ -40,7 +40,7 @@ class Preferring:
         self,
         nodes: Nodes,
         namespaces: Namespaces,
-        kinds: Kinds,
+        kinds: LabelSetIndex,
         *,
         tainted: Tainted,
         spreading: SpreadRules,
@@ -51,36 +51,36 @@ class Preferring:
         self._held = Terms[Scores](nodes, namespaces, self._weighed)
         self._of_nodes = Memo[Scores](nodes)
 
-    def take(self, slot: int, wishes: Wishes) -> None:
-        for near in wishes.with_all:
+    def take(self, slot: int, affinity_terms: AffinityTerms) -> None:
+        for near in affinity_terms.with_all:
             self._held.take(slot, near, _REQUIRED_BY_OTHERS)
-        for liked in wishes.liked:
+        for liked in affinity_terms.liked:
             self._held.take(slot, liked.near, liked.weight)
 
-    def give_back(self, slot: int, wishes: Wishes) -> None:
-        for near in wishes.with_all:
+    def give_back(self, slot: int, affinity_terms: AffinityTerms) -> None:
+        for near in affinity_terms.with_all:
             self._held.give_back(slot, near, _REQUIRED_BY_OTHERS)
-        for liked in wishes.liked:
+        for liked in affinity_terms.liked:
             self._held.give_back(slot, liked.near, liked.weight)
 
     def namespaces_changed(self) -> None:
         self._held.namespaces_changed()
 
-    def scores(self, pod: ApiPod, wishes: Wishes, end: int) -> Scores | None:
+    def scores(self, pod: ApiPod, affinity_terms: AffinityTerms, end: int) -> Scores | None:
         """Weighted sum over the families; None if none has a preference."""
         total: Scores | None = None
-        for weight, scores in self._families(pod, wishes):
+        for weight, scores in self._families(pod, affinity_terms):
             if scores is not None:
                 if total is None:
                     total = np.zeros(max(end, self._nodes.end), dtype=np.float32)
                 total[: self._nodes.end] += np.float32(weight) * scores
         return total
 
-    def _families(self, pod: ApiPod, wishes: Wishes) -> Iterator[tuple[int, Scores | None]]:
+    def _families(self, pod: ApiPod, affinity_terms: AffinityTerms) -> Iterator[tuple[int, Scores | None]]:
         yield TAINTS, self._by_taints(pod)
         yield NODES, self._by_nodes(pod)
-        yield PODS, self._by_pods(pod, wishes)
-        yield SPREAD, self._by_spread(pod, wishes)
+        yield PODS, self._by_pods(pod, affinity_terms)
+        yield SPREAD, self._by_spread(pod, affinity_terms)
         yield IMAGES, self._images.scores(pod, max(len(self._nodes), 1), self._nodes.end)
 
     def _by_taints(self, pod: ApiPod) -> Scores | None:
@@ -101,11 +101,11 @@ class Preferring:
 
         return self._of_nodes.of(preferred, weighed)
 
-    def _by_pods(self, pod: ApiPod, wishes: Wishes) -> Scores | None:
-        if not wishes.liked and not self._held:
+    def _by_pods(self, pod: ApiPod, affinity_terms: AffinityTerms) -> Scores | None:
+        if not affinity_terms.liked and not self._held:
             return None
         total = np.zeros(self._nodes.end, dtype=np.float32)
-        for liked in wishes.liked:
+        for liked in affinity_terms.liked:
             tally = self._kinds.group((liked.near.chooser,)).tally
             if tally:
                 total += np.float32(liked.weight) * tally.places(liked.near.topology_key).by_slot()
@@ -122,13 +122,13 @@ class Preferring:
             total += np.float32(term.weight) * term.places().by_slot()
         return total
 
-    def _by_spread(self, pod: ApiPod, wishes: Wishes) -> Scores | None:
-        if not wishes.spread_anyway:
+    def _by_spread(self, pod: ApiPod, affinity_terms: AffinityTerms) -> Scores | None:
+        if not affinity_terms.spread_anyway:
             return None
-        keys = topology_keys(wishes.spread_anyway)
+        keys = topology_keys(affinity_terms.spread_anyway)
         total = np.zeros(self._nodes.end, dtype=np.float32)
         counting = np.ones(self._nodes.end, dtype=np.bool_)
-        for spread in wishes.spread_anyway:
+        for spread in affinity_terms.spread_anyway:
             places = self._spreading.places(pod, spread, keys)
             weight = log(int(np.count_nonzero(places.existing())) + 2)
             total += np.float32(weight) * places.by_slot() + np.float32(spread.max_skew - 1)

@@ -8,7 +8,7 @@ import numpy as np
 
 from partage_plugins.answers import Flags
 from partage_plugins.api.reasons import Reason
-from partage_scheduler.decision import Barred
+from partage_scheduler.decision import FilteredNodes
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.objects.selectors import NodeSelector
 from partage_scheduler.predicates.memo import Memo
@@ -29,15 +29,15 @@ class Selectors:
         self._nodes = nodes
         self._selected = Memo[Flags](nodes)
 
-    def barred(self, pod: ApiPod) -> list[Barred]:
-        found: list[Barred] = []
+    def barred(self, pod: ApiPod) -> list[FilteredNodes]:
+        found: list[FilteredNodes] = []
         if pod.spec.node_name:
-            found.append(Barred(ANOTHER_NAME, self._other_than(pod.spec.node_name)))
+            found.append(FilteredNodes(ANOTHER_NAME, self._other_than(pod.spec.node_name)))
         chosen = self.selected(pod)
         if chosen is not None:
             names = named_by(required_of(pod))
             is_there = not names or any(self._nodes.slot(name) is not None for name in names)
-            found.append(Barred(NOT_SELECTED if is_there else NO_SUCH_NODE.of(_some(names)), ~chosen))
+            found.append(FilteredNodes(NOT_SELECTED if is_there else NO_SUCH_NODE.of(_some(names)), ~chosen))
         return found
 
     def selected(self, pod: ApiPod) -> Flags | None:

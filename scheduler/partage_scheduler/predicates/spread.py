@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 
 from partage_plugins.answers import Flags
 from partage_plugins.api.reasons import Reason
-from partage_scheduler.decision import Barred
+from partage_scheduler.decision import FilteredNodes
 from partage_scheduler.objects import ApiPod
-from partage_scheduler.predicates.kinds import Kinds
+from partage_scheduler.predicates.affinity_terms import AffinityTerms, Spread
+from partage_scheduler.predicates.label_sets import LabelSetIndex
 from partage_scheduler.predicates.memo import digest
 from partage_scheduler.predicates.nodes import NOWHERE, Nodes
-from partage_scheduler.predicates.places import Places
 from partage_scheduler.predicates.pod_selectors import hold
 from partage_scheduler.predicates.selectors import Selectors, asked_of_nodes
 from partage_scheduler.predicates.taints import Tainted
-from partage_scheduler.predicates.wishes import Spread, Wishes
+from partage_scheduler.predicates.topology_domains import TopologyDomains
 
 UNEVEN: Final = Reason("spread", "node(s) didn't match pod topology spread constraints")
 UNLABELLED: Final = Reason(
@@ -34,24 +34,24 @@ UNLABELLED: Final = Reason(
 class SpreadRules:
     """How pods are spread now, and where one more would exceed the skew."""
 
-    def __init__(self, nodes: Nodes, kinds: Kinds, selectors: Selectors, tainted: Tainted) -> None:
+    def __init__(self, nodes: Nodes, kinds: LabelSetIndex, selectors: Selectors, tainted: Tainted) -> None:
         self._nodes, self._kinds, self._selectors, self._tainted = nodes, kinds, selectors, tainted
 
-    def barred(self, pod: ApiPod, wishes: Wishes) -> list[Barred]:
-        if not wishes.spread:
+    def barred(self, pod: ApiPod, affinity_terms: AffinityTerms) -> list[FilteredNodes]:
+        if not affinity_terms.spread:
             return []
-        keys = topology_keys(wishes.spread)
-        found: list[Barred] = []
+        keys = topology_keys(affinity_terms.spread)
+        found: list[FilteredNodes] = []
         out: Flags | None = None
-        for spread in wishes.spread:
+        for spread in affinity_terms.spread:
             places = self.places(pod, spread, keys)
             for reason, flags in ((UNLABELLED, places.unlabelled()), (UNEVEN, _uneven(places, spread, pod))):
                 if flags is not None:
-                    found.append(Barred(reason, flags if out is None else flags & ~out))
+                    found.append(FilteredNodes(reason, flags if out is None else flags & ~out))
                     out = flags if out is None else out | flags
-        return found if len(wishes.spread) == 1 else _told_once(found)
+        return found if len(affinity_terms.spread) == 1 else _told_once(found)
 
-    def places(self, pod: ApiPod, spread: Spread, keys: tuple[str, ...]) -> Places:
+    def places(self, pod: ApiPod, spread: Spread, keys: tuple[str, ...]) -> TopologyDomains:
         """Counts of the selected pods by topology domain, over the nodes that count.
 
         `keys` are the labels that such nodes have.
@@ -82,7 +82,7 @@ def topology_keys(together: Sequence[Spread]) -> tuple[str, ...]:
     return tuple(sorted({each.topology_key for each in together}))
 
 
-def _uneven(places: Places, spread: Spread, pod: ApiPod) -> Flags | None:
+def _uneven(places: TopologyDomains, spread: Spread, pod: ApiPod) -> Flags | None:
     """Nodes in whose domain one more pod would exceed the maximum skew."""
     fewest = _fewest(places.counts, places.existing(), spread.min_domains)
     selector = spread.chooser.selector
@@ -92,13 +92,13 @@ def _uneven(places: Places, spread: Spread, pod: ApiPod) -> Flags | None:
     return places.where(too_many) if too_many.any() else None
 
 
-def _told_once(found: Sequence[Barred]) -> list[Barred]:
+def _told_once(found: Sequence[FilteredNodes]) -> list[FilteredNodes]:
     """Merges the flags of equal reasons over all constraints."""
     by_reason: dict[Reason, Flags] = {}
     for each in found:
         before = by_reason.get(each.reason)
         by_reason[each.reason] = each.slots if before is None else before | each.slots
-    return [Barred(reason, flags) for reason, flags in by_reason.items()]
+    return [FilteredNodes(reason, flags) for reason, flags in by_reason.items()]
 
 
 def _fewest(counts: NDArray[np.int64], existing: Flags, min_domains: int) -> int:

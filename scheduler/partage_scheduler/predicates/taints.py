@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from partage_plugins.answers import Flags
 from partage_plugins.api.reasons import Reason
 from partage_plugins.cache import Cache
-from partage_scheduler.decision import Barred
+from partage_scheduler.decision import FilteredNodes
 from partage_scheduler.decision.slots import grown
 from partage_scheduler.objects import ApiNode, ApiPod, Taint
 from partage_scheduler.objects.selectors import Toleration
@@ -44,7 +44,7 @@ class Tainted:
         self._members = [0]
         """Number of nodes in each class; those without taints are not counted."""
         self._codes: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
-        self._answers = Cache[bytes, list[Barred]](_MOST_BYTES)
+        self._answers = Cache[bytes, list[FilteredNodes]](_MOST_BYTES)
 
     def put(self, slot: int, node: ApiNode) -> None:
         self._end = max(self._end, slot + 1)
@@ -55,7 +55,7 @@ class Tainted:
         if slot < self._end:
             self._set(slot, (), is_cordoned=False)
 
-    def barred(self, pod: ApiPod) -> list[Barred]:
+    def barred(self, pod: ApiPod) -> list[FilteredNodes]:
         if not self._cordons and len(self._classes) == 1:
             return []
         tolerations = pod.spec.tolerations
@@ -107,19 +107,19 @@ class Tainted:
         self._members = [self._members[code] for _, code in kept]
         self._classes = {taints: place for place, (taints, _) in enumerate(kept)}
 
-    def _by_cordon(self, tolerations: Tolerations) -> Iterable[Barred]:
+    def _by_cordon(self, tolerations: Tolerations) -> Iterable[FilteredNodes]:
         if self._cordons and not tolerates(tolerations, CORDON):
-            yield Barred(CORDONED, self._cordoned[: self._end].copy())
+            yield FilteredNodes(CORDONED, self._cordoned[: self._end].copy())
 
-    def _by_taint(self, tolerations: Tolerations) -> Iterable[Barred]:
+    def _by_taint(self, tolerations: Tolerations) -> Iterable[FilteredNodes]:
         by_name: dict[tuple[str, str], list[int]] = {}
         for code, taint in self._firsts(tolerations).items():
             by_name.setdefault((taint.key, taint.value), []).append(code)
         if len(by_name) > _NAMED:
-            yield Barred(TAINTED, self._where(code for codes in by_name.values() for code in codes))
+            yield FilteredNodes(TAINTED, self._where(code for codes in by_name.values() for code in codes))
             return
         for (key, value), codes in by_name.items():
-            yield Barred(TAINTED_WITH.of(key, value), self._where(codes))
+            yield FilteredNodes(TAINTED_WITH.of(key, value), self._where(codes))
 
     def _firsts(self, tolerations: Tolerations) -> dict[int, Taint]:
         """The first hard taint of each class that is not tolerated, if there is one."""

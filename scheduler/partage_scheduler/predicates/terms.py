@@ -11,12 +11,12 @@ from typing import Any, Final, Generic, TypeVar
 
 from numpy.typing import NDArray
 
-from partage_scheduler.predicates.kinds import ByHandle, Pair
+from partage_scheduler.predicates.affinity_terms import RequiredTerm
+from partage_scheduler.predicates.label_sets import ByHandle, Pair
 from partage_scheduler.predicates.memo import Memo
 from partage_scheduler.predicates.nodes import Nodes
-from partage_scheduler.predicates.places import Places, Tally
 from partage_scheduler.predicates.pod_selectors import Labels, Namespaces
-from partage_scheduler.predicates.wishes import Near
+from partage_scheduler.predicates.topology_domains import Tally, TopologyDomains
 
 A = TypeVar("A", bound=NDArray[Any])
 _FEW: Final = 8
@@ -28,7 +28,7 @@ class Term:
 
     __slots__ = ("near", "tally", "weight")
 
-    def __init__(self, near: Near, weight: int, nodes: Nodes) -> None:
+    def __init__(self, near: RequiredTerm, weight: int, nodes: Nodes) -> None:
         self.near, self.weight, self.tally = near, weight, Tally(nodes)
 
     @property
@@ -39,7 +39,7 @@ class Term:
     def within(self) -> frozenset[str] | None:
         return self.near.chooser.within
 
-    def places(self) -> Places:
+    def places(self) -> TopologyDomains:
         return self.tally.places(self.near.topology_key)
 
 
@@ -48,14 +48,14 @@ class Terms(Generic[A]):
 
     def __init__(self, nodes: Nodes, namespaces: Namespaces, together: Callable[[Iterable[Term]], A]) -> None:
         self._nodes, self._namespaces, self._together = nodes, namespaces, together
-        self._terms: dict[tuple[Near, int], Term] = {}
+        self._terms: dict[tuple[RequiredTerm, int], Term] = {}
         self._by_handle = ByHandle[Term]()
         self._said = Memo[A](nodes)
 
     def __len__(self) -> int:
         return len(self._terms)
 
-    def take(self, slot: int, near: Near, weight: int = 0) -> None:
+    def take(self, slot: int, near: RequiredTerm, weight: int = 0) -> None:
         self._said.forget()
         term = self._terms.get((near, weight))
         if term is None:
@@ -63,7 +63,7 @@ class Terms(Generic[A]):
             self._by_handle.add(term)
         term.tally.add(slot, 1)
 
-    def give_back(self, slot: int, near: Near, weight: int = 0) -> None:
+    def give_back(self, slot: int, near: RequiredTerm, weight: int = 0) -> None:
         self._said.forget()
         term = self._terms[near, weight]
         term.tally.add(slot, -1)

@@ -7,9 +7,9 @@ from typing import Final
 
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.objects.selectors import Expression, LabelSelector, PodTerm
+from partage_scheduler.predicates.affinity_terms import ANYWAY, DO_NOT
 from partage_scheduler.predicates.needs import amount
 from partage_scheduler.predicates.pod_selectors import OPERATORS
-from partage_scheduler.predicates.wishes import ANYWAY, DO_NOT
 
 _OF_NODES: Final = OPERATORS | {"Gt", "Lt"}
 _OF_TOLERATIONS: Final = frozenset(("", "Equal", "Exists"))

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from partage_plugins.answers import Flags
 from partage_plugins.api.reasons import Reason
-from partage_scheduler.decision import Barred
+from partage_scheduler.decision import FilteredNodes
 from partage_scheduler.objects import ApiVolume
 from partage_scheduler.objects.selectors import Expression, NodeSelector
 from partage_scheduler.predicates.memo import Memo
@@ -52,19 +52,19 @@ class Reach:
             if not self._used[key]:
                 del self._used[key]
 
-    def in_use(self, claims: Iterable[ClaimKey]) -> list[Barred]:
+    def in_use(self, claims: Iterable[ClaimKey]) -> list[FilteredNodes]:
         """All nodes, if another pod uses a claim with access mode `ReadWriteOncePod`."""
         for key in claims:
             claim = self._storage.claims.get(key)
             if claim is not None and ONE_POD in claim.spec.access_modes and key in self._used:
-                return [Barred(IN_USE, np.ones(self._nodes.end, dtype=np.bool_))]
+                return [FilteredNodes(IN_USE, np.ones(self._nodes.end, dtype=np.bool_))]
         return []
 
-    def barred(self, claims: Iterable[ClaimKey]) -> list[Barred]:
+    def barred(self, claims: Iterable[ClaimKey]) -> list[FilteredNodes]:
         volumes = [volume for volume in map(self._storage.volume_of, claims) if volume is not None]
         within, beyond = self._within(volumes), self._beyond(volumes)
-        found = [] if within is None else [Barred(OUT_OF_REACH, ~within)]
-        return found if beyond is None else [*found, Barred(OTHER_ZONE, beyond)]
+        found = [] if within is None else [FilteredNodes(OUT_OF_REACH, ~within)]
+        return found if beyond is None else [*found, FilteredNodes(OTHER_ZONE, beyond)]
 
     def _within(self, volumes: Iterable[ApiVolume]) -> Flags | None:
         found: Flags | None = None

@@ -11,19 +11,23 @@ from collections.abc import Callable, Iterable, Sequence
 
 from partage_plugins.api import GPU, CardId, GpuPart, GpuRequest, PodRequest, PodUid, Resources
 from partage_plugins.api.limits import WHOLE_MILLI
-from partage_scheduler.cluster.seats import Seat
+from partage_scheduler.cluster.placed_pods import PlacedPod
 from partage_scheduler.preemption.importance import cost_of, started
 
 Held = tuple[int, int, int]
 """Share, promised memory and its unmovable part of a card; or CPU and main memory of a node, and 0."""
-Leaving = list[tuple[Seat, Held]]
+Leaving = list[tuple[PlacedPod, Held]]
 
 
 def guess(
-    part: GpuPart | None, free: Resources, present: Iterable[Seat], candidates: Sequence[Seat], request: PodRequest
-) -> dict[PodUid, Seat] | None:
+    part: GpuPart | None,
+    free: Resources,
+    present: Iterable[PlacedPod],
+    candidates: Sequence[PlacedPod],
+    request: PodRequest,
+) -> dict[PodUid, PlacedPod] | None:
     """Candidates whose leaving suffices, or None. `present` are all pods that stay, candidates included."""
-    leaving: dict[PodUid, Seat] = {}
+    leaving: dict[PodUid, PlacedPod] = {}
     for wanted in _hardest(request):
         found = _of_cards(part, present, candidates, wanted)
         if found is None:
@@ -39,11 +43,11 @@ def _hardest(request: PodRequest) -> Iterable[GpuRequest]:
 
 
 def _of_cards(
-    part: GpuPart | None, present: Iterable[Seat], candidates: Sequence[Seat], wanted: GpuRequest
-) -> dict[PodUid, Seat] | None:
+    part: GpuPart | None, present: Iterable[PlacedPod], candidates: Sequence[PlacedPod], wanted: GpuRequest
+) -> dict[PodUid, PlacedPod] | None:
     cards = [card for card in (part.cards if part else ()) if wanted.may_have(card) and wanted.wants(card)]
     held = _held(present)
-    may_leave = {seat.pod.uid for seat in candidates}
+    may_leave = {placed.pod.uid for placed in candidates}
     options: list[Leaving] = []
     for card in cards:
         on_it = held.get(card.id, [])
@@ -57,28 +61,30 @@ def _of_cards(
     count = 1 if wanted.repeats_cards else wanted.count
     if len(options) < count:
         return None
-    options.sort(key=lambda option: cost_of((seat for seat, _ in option), 0))
-    return {seat.pod.uid: seat for option in options[:count] for seat, _ in option}
+    options.sort(key=lambda option: cost_of((placed for placed, _ in option), 0))
+    return {placed.pod.uid: placed for option in options[:count] for placed, _ in option}
 
 
-def _held(present: Iterable[Seat]) -> dict[CardId, Leaving]:
+def _held(present: Iterable[PlacedPod]) -> dict[CardId, Leaving]:
     found: dict[CardId, Leaving] = {}
-    for seat in present:
-        for usage in seat.usages:
-            found.setdefault(usage.card, []).append((seat, (usage.share_milli, usage.memory.total, usage.memory.fixed)))
+    for placed in present:
+        for usage in placed.usages:
+            found.setdefault(usage.card, []).append(
+                (placed, (usage.share_milli, usage.memory.total, usage.memory.fixed))
+            )
     return found
 
 
 def _of_room(
-    free: Resources, candidates: Iterable[Seat], leaving: dict[PodUid, Seat], needs: Resources
-) -> dict[PodUid, Seat] | None:
-    def of(seat: Seat) -> Held:
-        return seat.needs.cpu_milli, seat.needs.memory_bytes, 0
+    free: Resources, candidates: Iterable[PlacedPod], leaving: dict[PodUid, PlacedPod], needs: Resources
+) -> dict[PodUid, PlacedPod] | None:
+    def of(placed: PlacedPod) -> Held:
+        return placed.needs.cpu_milli, placed.needs.memory_bytes, 0
 
     left = _left((free.cpu_milli, free.memory_bytes, 0), map(_taken, map(of, leaving.values())))
-    rest = [(seat, of(seat)) for seat in candidates if seat.pod.uid not in leaving]
+    rest = [(placed, of(placed)) for placed in candidates if placed.pod.uid not in leaving]
     more = _cheapest(rest, left, (needs.cpu_milli, needs.memory_bytes, 0))
-    return None if more is None else leaving | {seat.pod.uid: seat for seat, _ in more}
+    return None if more is None else leaving | {placed.pod.uid: placed for placed, _ in more}
 
 
 def _cheapest(candidates: Leaving, left: Held, needed: Held) -> Leaving | None:
@@ -90,11 +96,11 @@ def _cheapest(candidates: Leaving, left: Held, needed: Held) -> Leaving | None:
         return youngest  # there can't be fewer
     largest = _enough(candidates, left, needed, lambda each: (each[0].pod.priority, -each[1][0], -each[1][1]))
     ways = [way for way in (youngest, largest) if way is not None]
-    return min(ways, key=lambda way: cost_of((seat for seat, _ in way), 0))
+    return min(ways, key=lambda way: cost_of((placed for placed, _ in way), 0))
 
 
 def _enough(
-    candidates: Leaving, left: Held, needed: Held, order: Callable[[tuple[Seat, Held]], object]
+    candidates: Leaving, left: Held, needed: Held, order: Callable[[tuple[PlacedPod, Held]], object]
 ) -> Leaving | None:
     """Takes as many as needed, then puts back those that are not needed after all."""
     leaving: Leaving = []

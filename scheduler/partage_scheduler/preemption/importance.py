@@ -8,7 +8,7 @@ from functools import lru_cache
 from math import inf
 from typing import Final, NamedTuple
 
-from partage_scheduler.cluster.seats import Seat
+from partage_scheduler.cluster.placed_pods import PlacedPod
 from partage_scheduler.objects import ApiPod
 
 _OFFSET: Final = 1 << 31
@@ -36,22 +36,22 @@ def started(pod: ApiPod) -> float:
     return inf if pod.status.start_time is None else _seconds(pod.status.start_time)
 
 
-def by_importance(seats: Iterable[Seat]) -> list[Seat]:
+def by_importance(placed_pods: Iterable[PlacedPod]) -> list[PlacedPod]:
     """The most important first: the higher priority, then the longer running."""
-    return sorted(seats, key=lambda seat: (-seat.pod.priority, started(seat.pod), seat.pod.uid))
+    return sorted(placed_pods, key=lambda placed: (-placed.pod.priority, started(placed.pod), placed.pod.uid))
 
 
-def cost_of(seats: Iterable[Seat], violations: int) -> Cost:
+def cost_of(placed_pods: Iterable[PlacedPod], violations: int) -> Cost:
     highest, oldest, priorities, number, share_milli = -_OFFSET, inf, 0, 0, 0
-    for seat in seats:
-        priority, start = seat.pod.spec.priority or 0, started(seat.pod)
+    for placed in placed_pods:
+        priority, start = placed.pod.spec.priority or 0, started(placed.pod)
         if priority > highest:
             highest, oldest = priority, start
         elif priority == highest and start < oldest:
             oldest = start
         priorities += priority + _OFFSET
         number += 1
-        for usage in seat.usages:
+        for usage in placed.usages:
             share_milli += usage.share_milli
     return Cost(violations, highest, priorities, number, share_milli, -oldest)
 

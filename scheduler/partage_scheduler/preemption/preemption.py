@@ -12,16 +12,16 @@ from typing import Final
 from msgspec import Struct
 
 from partage_plugins.api import NodeName
-from partage_scheduler.cluster import Cause
-from partage_scheduler.cycle import Stay
+from partage_scheduler.cluster import ClusterEvent
+from partage_scheduler.cycle import Unschedulable
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.preemption.victims import NEVER, NoVictims, VictimFinder
 
-_SOON: Final = frozenset((Cause.TIME, Cause.FREED))
+_SOON: Final = frozenset((ClusterEvent.TIME, ClusterEvent.FREED))
 
 
 class Considered(Struct, frozen=True, kw_only=True):
-    stay: Stay
+    stay: Unschedulable
     victims: tuple[ApiPod, ...] = ()
     """Pods that are to be deleted."""
     node: NodeName | None = None
@@ -37,27 +37,27 @@ class Preemption:
         self.finder = finder
         self._cluster = finder.cluster
 
-    def consider(self, stay: Stay, now: float) -> Considered:
+    def consider(self, stay: Unschedulable, now: float) -> Considered:
         """Decides for a pod that was just tried and is not part of a gang. Raises plugins' errors."""
         pod = stay.pod
         if pod.spec.preemption_policy == NEVER:
             return Considered(stay=stay)
-        if Cause.FREED not in stay.causes or not self.finder.may(pod):
+        if ClusterEvent.FREED not in stay.cluster_events or not self.finder.may(pod):
             return self._hopeless(stay)
         found = self.finder.victims(pod, now)
         if isinstance(found, NoVictims):
-            causes = stay.causes | _SOON if found.is_partial else stay.causes
-            return self._hopeless(Stay(pod, f"{stay.message} {found}", causes))
+            cluster_events = stay.cluster_events | _SOON if found.is_partial else stay.cluster_events
+            return self._hopeless(Unschedulable(pod, f"{stay.message} {found}", cluster_events))
         self._cluster.keep(pod, found.decision)
         self.finder.sent_away(each.uid for each in found.pods)
-        soon = Stay(pod, stay.message, stay.causes | _SOON)
+        soon = Unschedulable(pod, stay.message, stay.cluster_events | _SOON)
         return Considered(stay=soon, victims=found.pods, node=found.node)
 
     def disappointed(self) -> Iterable[ApiPod]:
         """Pending pods that lost what was held for them."""
         return self._cluster.pointless()
 
-    def _hopeless(self, stay: Stay) -> Considered:
+    def _hopeless(self, stay: Unschedulable) -> Considered:
         pod = stay.pod
         has_hope = bool(pod.status.nominated_node_name) or self._cluster.kept.node_of(pod.uid) is not None
         self._cluster.keep_no_more(pod.uid)

@@ -21,11 +21,11 @@ from msgspec import Struct
 from partage_plugins.api import GPU, NodeName, PodRequest, PodUid, Slot
 from partage_plugins.api.reasons import Reason
 from partage_scheduler.cluster import Cluster
-from partage_scheduler.cluster.imagined import Imagined
-from partage_scheduler.cluster.seats import Seat
+from partage_scheduler.cluster.placed_pods import PlacedPod
+from partage_scheduler.cluster.what_if import WhatIf
 from partage_scheduler.cycle import Cycle
-from partage_scheduler.decision import Barred, Decision
-from partage_scheduler.decision.rooms import plus
+from partage_scheduler.decision import Decision, FilteredNodes
+from partage_scheduler.decision.free_resources import plus
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.preemption.budgets import Budgets
 from partage_scheduler.preemption.estimate import guess
@@ -43,7 +43,7 @@ OVERDUE_S: Final = 30.0
 """Time for which a pod that is being deleted is waited for after its grace period."""
 
 
-_Guess = tuple[Cost, NodeName, Sequence[Seat]]
+_Guess = tuple[Cost, NodeName, Sequence[PlacedPod]]
 
 
 class Victims(Struct, frozen=True, kw_only=True):
@@ -122,7 +122,7 @@ class VictimFinder:
 
     def may(self, pod: ApiPod) -> bool:
         """Whether preemption is worth a try: the policy allows it, and there are pods of a lower priority."""
-        return pod.spec.preemption_policy != NEVER and self.cluster.seats.has_lower(pod.priority)
+        return pod.spec.preemption_policy != NEVER and self.cluster.placed_pods.has_lower(pod.priority)
 
     def victims(self, pod: ApiPod, now: float) -> Victims | NoVictims:
         """Selects the cheapest victims; raises errors of plugins and of reading the pod's request."""
@@ -181,73 +181,73 @@ class VictimFinder:
         hoped = self.cluster.kept.node_of(pod.uid) or NodeName(pod.status.nominated_node_name)
         return [hoped, *(name for name in names if name != hoped)] if hoped in names else names
 
-    def _guess(self, pod: ApiPod, request: PodRequest, node: NodeName) -> Sequence[Seat] | None:
-        present = self.cluster.seats.on(node)
-        lower = [seat for seat in present if seat.pod.priority < pod.priority]
+    def _guess(self, pod: ApiPod, request: PodRequest, node: NodeName) -> Sequence[PlacedPod] | None:
+        present = self.cluster.placed_pods.on(node)
+        lower = [placed for placed in present if placed.pod.priority < pod.priority]
         if not lower:
             return None
-        free = [seat.pod.uid for seat in lower if self._leaves(seat.pod)]
-        staying = [seat for seat in present if seat.pod.uid not in free]
+        free = [placed.pod.uid for placed in lower if self._leaves(placed.pod)]
+        staying = [placed for placed in present if placed.pod.uid not in free]
         room = self._cycle.decider.free(node)
-        for seat in lower:
-            room = plus(room, seat.needs) if seat.pod.uid in free else room
-        candidates = [seat for seat in lower if seat.pod.uid not in free]
+        for placed in lower:
+            room = plus(room, placed.needs) if placed.pod.uid in free else room
+        candidates = [placed for placed in lower if placed.pod.uid not in free]
         found = guess(self.cluster.inventory(node).part(GPU), room, staying, candidates, request)
         return None if found is None else tuple(found.values())
 
-    def _look(self, look: _Look, guessed: Sequence[Seat]) -> Victims | None:
+    def _look(self, look: _Look, guessed: Sequence[PlacedPod]) -> Victims | None:
         """Checks the node without the estimated pods, and if needed without all that may leave."""
-        forced, seats = look.forced, self.cluster.seats.on(look.node)
-        lower = [seat for seat in seats if seat.pod.priority < look.pod.priority]
-        leaving = [seat for seat in lower if self._leaves(seat.pod) and seat.pod.uid not in forced]
-        must = [seat for seat in lower if seat.pod.uid in forced]
-        may = [seat for seat in lower if seat not in leaving and seat not in must]
+        forced, placed_pods = look.forced, self.cluster.placed_pods.on(look.node)
+        lower = [placed for placed in placed_pods if placed.pod.priority < look.pod.priority]
+        leaving = [placed for placed in lower if self._leaves(placed.pod) and placed.pod.uid not in forced]
+        must = [placed for placed in lower if placed.pod.uid in forced]
+        may = [placed for placed in lower if placed not in leaving and placed not in must]
         best: Victims | None = None
-        with self.cluster.imagined() as world:
+        with self.cluster.what_if() as world:
             world.without_ended_claims(look.node)
-            for seat in (*leaving, *must):
-                world.remove(seat)
-            for some in ([seat for seat in guessed if seat in may], may):
-                for seat in some:
-                    world.remove(seat)
+            for placed in (*leaving, *must):
+                world.remove(placed)
+            for some in ([placed for placed in guessed if placed in may], may):
+                for placed in some:
+                    world.remove(placed)
                 if (decision := self._decision(look)) is not None:
                     found = self._sparing(look, world, must, some, decision)
                     best = found if best is None else min(best, found, key=lambda each: each.cost)
                     if not best.violations:
                         break
-                for seat in some:
-                    world.back(seat)
+                for placed in some:
+                    world.back(placed)
         return best
 
     def _sparing(
-        self, look: _Look, world: Imagined, must: list[Seat], away: Iterable[Seat], decision: Decision
+        self, look: _Look, world: WhatIf, must: list[PlacedPod], away: Iterable[PlacedPod], decision: Decision
     ) -> Victims:
         """Puts back all of `away` that need not leave."""
         order = by_importance(away)
-        violating = dict(zip(order, self._budgets.violating([seat.pod for seat in order]), strict=True))
+        violating = dict(zip(order, self._budgets.violating([placed.pod for placed in order]), strict=True))
         victims = list(must)
-        for seat in sorted(order, key=lambda each: not violating[each]):
-            world.back(seat)
+        for placed in sorted(order, key=lambda each: not violating[each]):
+            world.back(placed)
             without = self._decision(look)
             if without is None:
-                world.remove(seat)
-                victims.append(seat)
+                world.remove(placed)
+                victims.append(placed)
             else:
                 decision = without
         return self._victims(decision, by_importance(victims))
 
-    def _victims(self, decision: Decision, victims: list[Seat]) -> Victims:
+    def _victims(self, decision: Decision, victims: list[PlacedPod]) -> Victims:
         cost = self._cost(victims)
         return Victims(
             decision=decision,
-            pods=tuple(seat.pod for seat in victims),
+            pods=tuple(placed.pod for placed in victims),
             violations=cost.violations,
             cost=cost,
         )
 
-    def _cost(self, victims: Sequence[Seat]) -> Cost:
+    def _cost(self, victims: Sequence[PlacedPod]) -> Cost:
         order = by_importance(victims)
-        return cost_of(order, sum(self._budgets.violating([seat.pod for seat in order])))
+        return cost_of(order, sum(self._budgets.violating([placed.pod for placed in order])))
 
     def _decision(self, look: _Look) -> Decision | None:
         """What the pod would get on the node in its what-if state."""
@@ -255,7 +255,7 @@ class VictimFinder:
         barred = self._cycle.barred(look.pod, look.request, look.now)
         if any(each.has(look.slot) for each in barred):
             return None
-        return decider.decide(look.request, [Barred(_ELSEWHERE, ~decider.slots.flags((look.node,)))])
+        return decider.decide(look.request, [FilteredNodes(_ELSEWHERE, ~decider.slots.flags((look.node,)))])
 
     def _leaves(self, pod: ApiPod) -> bool:
         """Whether it is being deleted, and can be expected to be gone soon."""

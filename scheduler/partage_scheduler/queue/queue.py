@@ -20,10 +20,10 @@ from typing import Final
 from msgspec import Struct
 
 from partage_plugins.api import Gang, PodUid
-from partage_scheduler.cluster.causes import NOTHING, Cause
+from partage_scheduler.cluster.cluster_events import NOTHING, ClusterEvent
 from partage_scheduler.objects import ApiPod
-from partage_scheduler.queue.lines import Line, Spent, Turns
-from partage_scheduler.queue.units import Key, Place, Unit, Waiting, key_of, says_other
+from partage_scheduler.queue.fair_queue import FairQueue, Heap, Spent
+from partage_scheduler.queue.groups import Key, Place, QueuedGroup, Waiting, key_of, says_other
 
 GATED: Final = "gated"
 _DOUBLINGS: Final = 30
@@ -44,19 +44,19 @@ def _nobody(_gang: Gang) -> int:
 
 
 class Queue:
-    def __init__(self, settings: QueueSettings | None = None, *, seated: Callable[[Gang], int] = _nobody) -> None:
-        """`seated` returns the number of a gang's pods that are on nodes or assumed to be."""
+    def __init__(self, settings: QueueSettings | None = None, *, placed_on: Callable[[Gang], int] = _nobody) -> None:
+        """`placed_on` returns the number of a gang's pods that are on nodes or assumed to be."""
         self._settings = settings or QueueSettings()
-        self._seated = seated
+        self._seated = placed_on
         self._gated: dict[PodUid, ApiPod] = {}
-        self._units: dict[Key, Unit] = {}
-        self._unit_of: dict[PodUid, Unit] = {}
+        self._groups: dict[Key, QueuedGroup] = {}
+        self._unit_of: dict[PodUid, QueuedGroup] = {}
         self._spent = Spent()
-        self._ready, self._jumping, self._timed = Turns(self._spent), Turns(self._spent), Line()
-        self._concerned: dict[frozenset[Cause], dict[Key, Unit]] = {}
+        self._ready, self._jumping, self._timed = FairQueue(self._spent), FairQueue(self._spent), Heap()
+        self._concerned: dict[frozenset[ClusterEvent], dict[Key, QueuedGroup]] = {}
         """Waiting units by the cluster events that may help them."""
-        self._gathering: dict[Key, Unit] = {}
-        self._happened: dict[Cause, int] = {}
+        self._gathering: dict[Key, QueuedGroup] = {}
+        self._happened: dict[ClusterEvent, int] = {}
         self._moment = self._number = 0
         self._now = 0.0
 
@@ -72,16 +72,16 @@ class Queue:
     def sizes(self) -> Mapping[str, int]:
         """Number of pods in each state."""
         found = Counter({place.value: 0 for place in Place} | {GATED: len(self._gated)})
-        for unit in self._units.values():
-            found[Place.FLYING.value] += len(unit.flying)
-            there = Place.GATHERING if unit.place is Place.FLYING else unit.place
-            found[there.value] += len(unit.members) - len(unit.flying)
+        for group in self._groups.values():
+            found[Place.FLYING.value] += len(group.flying)
+            there = Place.GATHERING if group.place is Place.FLYING else group.place
+            found[there.value] += len(group.members) - len(group.flying)
         return found
 
     def lacking(self, uid: PodUid) -> int:
         """Number of pods that must still be added to its gang before this pod is decided on."""
-        unit = self._unit_of.get(uid)
-        return 0 if unit is None else max(0, self._lacking(unit))
+        group = self._unit_of.get(uid)
+        return 0 if group is None else max(0, self._lacking(group))
 
     def offer(self, pod: ApiPod, now: float) -> None:
         """Adds or updates a pod that is to be placed; withdraws one that is not."""
@@ -98,16 +98,16 @@ class Queue:
     def withdraw(self, uid: PodUid) -> None:
         """Removes a pod that is not to be placed any more: bound, gone, or not ours."""
         self._gated.pop(uid, None)
-        unit = self._unit_of.pop(uid, None)
-        if unit is None:
+        group = self._unit_of.pop(uid, None)
+        if group is None:
             return
-        del unit.members[uid]
-        unit.flying.discard(uid)
-        if not unit.members:
-            self._move(unit, Place.READY)  # out of every other state, and out of the line
-            del self._units[unit.key]
-        elif unit.place is Place.FLYING and not unit.flying:
-            self._land(unit)
+        del group.members[uid]
+        group.flying.discard(uid)
+        if not group.members:
+            self._move(group, Place.READY)  # out of every other state, and out of the line
+            del self._groups[group.key]
+        elif group.place is Place.FLYING and not group.flying:
+            self._land(group)
 
     def next(self, now: float, but: Container[str] = ()) -> Waiting | None:
         """The pod or gang to decide on now, of no namespace in `but`.
@@ -116,152 +116,152 @@ class Queue:
         """
         self._now = now
         self._wake()
-        while (unit := self._ready.pop(but) or self._jumped(but)) is not None:
-            if self._lacking(unit) <= 0 or unit.late:
-                return self._launch(unit)
-            self._gather(unit)
+        while (group := self._ready.pop(but) or self._jumped(but)) is not None:
+            if self._lacking(group) <= 0 or group.late:
+                return self._launch(group)
+            self._gather(group)
         return None
 
     def took(self, waiting: Waiting, seconds: float) -> None:
         """Charges the time of a decision to its namespace, which then waits longer for its next turn."""
         self._spent.add(waiting.pods[0].namespace, seconds)
 
-    def failed(self, uid: PodUid, causes: frozenset[Cause], now: float) -> None:
+    def failed(self, uid: PodUid, cluster_events: frozenset[ClusterEvent], now: float) -> None:
         """Returns a pod that was not placed; it is retried after one of these events. TIME: after its back-off."""
         self._now = now
-        unit = self._unit_of.get(uid)
-        if unit is None or uid not in unit.flying:
+        group = self._unit_of.get(uid)
+        if group is None or uid not in group.flying:
             return
-        unit.flying.discard(uid)
-        unit.members[uid] = unit.members.pop(uid)  # so that others of a large gang get their turn
-        unit.failed = True
-        unit.causes |= causes
-        if not unit.flying:
-            self._land(unit)
+        group.flying.discard(uid)
+        group.members[uid] = group.members.pop(uid)  # so that others of a large gang get their turn
+        group.failed = True
+        group.cluster_events |= cluster_events
+        if not group.flying:
+            self._land(group)
 
-    def happened(self, causes: Iterable[Cause], now: float) -> None:
+    def happened(self, cluster_events: Iterable[ClusterEvent], now: float) -> None:
         self._now = now
-        news = frozenset(causes)
+        news = frozenset(cluster_events)
         if not news:
             return
         self._moment += 1
         self._happened.update(dict.fromkeys(news, self._moment))
         for concerned in [each for each in self._concerned if not news.isdisjoint(each)]:
-            for unit in list(self._concerned[concerned].values()):
-                self._stir(unit)
-        if Cause.POD in news:  # it may complete a gang, bound by another scheduler
-            for unit in list(self._gathering.values()):
-                self._review(unit)
+            for group in list(self._concerned[concerned].values()):
+                self._stir(group)
+        if ClusterEvent.POD in news:  # it may complete a gang, bound by another scheduler
+            for group in list(self._gathering.values()):
+                self._review(group)
 
     def _join(self, pod: ApiPod, key: Key) -> None:
-        unit = self._unit_of.get(pod.uid)
-        if unit is not None and unit.key == key:
-            before, unit.members[pod.uid] = unit.members[pod.uid], pod
+        group = self._unit_of.get(pod.uid)
+        if group is not None and group.key == key:
+            before, group.members[pod.uid] = group.members[pod.uid], pod
             if says_other(pod, before):
-                self._stir(unit)
+                self._stir(group)
             return
         self.withdraw(pod.uid)
-        unit = self._units.get(key)
-        if unit is None:
+        group = self._groups.get(key)
+        if group is None:
             self._number += 1
-            unit = self._units[key] = Unit(key, self._number, pod.namespace)
-            self._gather(unit)
-        unit.members[pod.uid], self._unit_of[pod.uid] = pod, unit
-        self._review(unit)
-        self._stir(unit)
+            group = self._groups[key] = QueuedGroup(key, self._number, pod.namespace)
+            self._gather(group)
+        group.members[pod.uid], self._unit_of[pod.uid] = pod, group
+        self._review(group)
+        self._stir(group)
 
-    def _lacking(self, unit: Unit) -> int:
+    def _lacking(self, group: QueuedGroup) -> int:
         """Number of pods that a gang still lacks."""
-        gang = unit.gang
-        return 1 - len(unit.members) if gang is None else gang.size - self._seated(gang) - len(unit.members)
+        gang = group.gang
+        return 1 - len(group.members) if gang is None else gang.size - self._seated(gang) - len(group.members)
 
-    def _review(self, unit: Unit) -> None:
-        if unit.place is Place.GATHERING and self._lacking(unit) <= 0:
-            self._enter(unit)
+    def _review(self, group: QueuedGroup) -> None:
+        if group.place is Place.GATHERING and self._lacking(group) <= 0:
+            self._enter(group)
 
-    def _move(self, unit: Unit, place: Place) -> None:
+    def _move(self, group: QueuedGroup, place: Place) -> None:
         """Moves a unit; no other code changes its `place`."""
-        concerned = self._concerned.get(unit.causes)
+        concerned = self._concerned.get(group.cluster_events)
         if concerned is not None:
-            concerned.pop(unit.key, None)
+            concerned.pop(group.key, None)
             if not concerned:
-                del self._concerned[unit.causes]
+                del self._concerned[group.cluster_events]
         if place is Place.GATHERING:
-            self._gathering[unit.key] = unit
+            self._gathering[group.key] = group
         else:
-            self._gathering.pop(unit.key, None)
-        unit.place = place
-        unit.turn += 1
+            self._gathering.pop(group.key, None)
+        group.place = place
+        group.turn += 1
 
-    def _gather(self, unit: Unit) -> None:
-        self._move(unit, Place.GATHERING)
-        unit.late, unit.causes = False, NOTHING
-        unit.until = self._now + self._settings.gang_timeout_s
-        if unit.gang:
-            self._timed.push(unit, unit.until)
+    def _gather(self, group: QueuedGroup) -> None:
+        self._move(group, Place.GATHERING)
+        group.late, group.cluster_events = False, NOTHING
+        group.until = self._now + self._settings.gang_timeout_s
+        if group.gang:
+            self._timed.push(group, group.until)
 
-    def _enter(self, unit: Unit) -> None:
-        self._move(unit, Place.READY)
-        unit.jumped = False
-        self._ready.push(unit)
+    def _enter(self, group: QueuedGroup) -> None:
+        self._move(group, Place.READY)
+        group.jumped = False
+        self._ready.push(group)
 
     def _wake(self) -> None:
         """Readies units whose back-off is over, and incomplete gangs whose timeout is, so that they are reported."""
         while (found := self._timed.first()) is not None and found[0] <= self._now:
-            unit = found[1]
-            unit.late = unit.place is Place.GATHERING
-            self._enter(unit)
+            group = found[1]
+            group.late = group.place is Place.GATHERING
+            self._enter(group)
 
-    def _jumped(self, but: Container[str]) -> Unit | None:
-        unit = self._jumping.pop(but)
-        if unit is not None:
-            unit.jumped = True
-        return unit
+    def _jumped(self, but: Container[str]) -> QueuedGroup | None:
+        group = self._jumping.pop(but)
+        if group is not None:
+            group.jumped = True
+        return group
 
-    def _launch(self, unit: Unit) -> Waiting:
-        lacking = max(0, self._lacking(unit))
-        unit.late = lacking > 0
-        count = len(unit.members)
-        if unit.gang and not lacking:
-            count = max(1, unit.gang.size - self._seated(unit.gang))
-        self._move(unit, Place.FLYING)
-        unit.causes, unit.launched = NOTHING, self._moment
-        unit.failed = unit.changed = unit.stirred = False
-        pods = tuple(islice(unit.members.values(), count))
-        self._spent.add(unit.namespace, _LEAST_S * len(pods))
-        unit.flying = {pod.uid for pod in pods}
-        return Waiting(pods, unit.gang, lacking, unit.attempts)
+    def _launch(self, group: QueuedGroup) -> Waiting:
+        lacking = max(0, self._lacking(group))
+        group.late = lacking > 0
+        count = len(group.members)
+        if group.gang and not lacking:
+            count = max(1, group.gang.size - self._seated(group.gang))
+        self._move(group, Place.FLYING)
+        group.cluster_events, group.launched = NOTHING, self._moment
+        group.failed = group.changed = group.stirred = False
+        pods = tuple(islice(group.members.values(), count))
+        self._spent.add(group.namespace, _LEAST_S * len(pods))
+        group.flying = {pod.uid for pod in pods}
+        return Waiting(pods, group.gang, lacking, group.attempts)
 
-    def _land(self, unit: Unit) -> None:
+    def _land(self, group: QueuedGroup) -> None:
         """Requeues a unit when all its pods in flight were returned or placed."""
-        if unit.late or not unit.failed:
-            unit.attempts = unit.attempts if unit.late else 0
-            self._gather(unit)
-            self._review(unit)
+        if group.late or not group.failed:
+            group.attempts = group.attempts if group.late else 0
+            self._gather(group)
+            self._review(group)
             return
-        rest_s = self._settings.first_s * 2.0 ** min(unit.attempts, _DOUBLINGS)
-        unit.until = self._now + min(rest_s, self._settings.most_s)
-        unit.attempts += 1
-        news = any(self._happened.get(cause, 0) > unit.launched for cause in unit.causes)
-        unit.stirred = news or unit.changed
-        self._wait(unit)
+        rest_s = self._settings.first_s * 2.0 ** min(group.attempts, _DOUBLINGS)
+        group.until = self._now + min(rest_s, self._settings.most_s)
+        group.attempts += 1
+        news = any(self._happened.get(cause, 0) > group.launched for cause in group.cluster_events)
+        group.stirred = news or group.changed
+        self._wait(group)
 
-    def _wait(self, unit: Unit) -> None:
-        rests = unit.stirred or Cause.TIME in unit.causes
-        self._move(unit, Place.RESTING if rests else Place.WAITING)
-        if not unit.stirred:
-            self._concerned.setdefault(unit.causes, {})[unit.key] = unit
-        elif not unit.jumped:
-            self._jumping.push(unit)
+    def _wait(self, group: QueuedGroup) -> None:
+        rests = group.stirred or ClusterEvent.TIME in group.cluster_events
+        self._move(group, Place.RESTING if rests else Place.WAITING)
+        if not group.stirred:
+            self._concerned.setdefault(group.cluster_events, {})[group.key] = group
+        elif not group.jumped:
+            self._jumping.push(group)
         if rests:
-            self._timed.push(unit, unit.until)
+            self._timed.push(group, group.until)
 
-    def _stir(self, unit: Unit) -> None:
-        if unit.place is Place.FLYING:
-            unit.changed = True
-        elif unit.place in (Place.WAITING, Place.RESTING) and not unit.stirred:
-            unit.stirred = True
-            if unit.until <= self._now:
-                self._enter(unit)
+    def _stir(self, group: QueuedGroup) -> None:
+        if group.place is Place.FLYING:
+            group.changed = True
+        elif group.place in (Place.WAITING, Place.RESTING) and not group.stirred:
+            group.stirred = True
+            if group.until <= self._now:
+                self._enter(group)
             else:
-                self._wait(unit)
+                self._wait(group)

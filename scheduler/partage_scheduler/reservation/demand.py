@@ -16,9 +16,9 @@ from msgspec.structs import replace
 from partage_plugins.api import GPU, GpuPart, Inventory, NodeName, PodRequest, PodUid
 from partage_plugins.api.reasons import Reason
 from partage_plugins.errors import PartageError, PluginBroken
-from partage_scheduler.cluster.imagined import Imagined
+from partage_scheduler.cluster.what_if import WhatIf
 from partage_scheduler.cycle import Cycle
-from partage_scheduler.decision import Barred, Decision
+from partage_scheduler.decision import Decision, FilteredNodes
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.predicates import Predicates
 from partage_scheduler.reservation.pods import RESOURCE
@@ -50,8 +50,8 @@ class Demand:
         now: float,
     ) -> list[Want]:
         """For pods in this order; `coming` are cards that will be shared anyway, some still `unbound`."""
-        with self._cycle.cluster.imagined() as imagined:
-            prospect = _Prospect(self._cycle, imagined, self._free(coming, unbound), now)
+        with self._cycle.cluster.what_if() as what_if:
+            prospect = _Prospect(self._cycle, what_if, self._free(coming, unbound), now)
             for node, count in coming.items():
                 prospect.share(node, count)
             return [want for pod in tuple(waiting)[:PODS] if (want := prospect.at(pod)) is not None]
@@ -70,8 +70,8 @@ class Demand:
 class _Prospect:
     """One simulation of the future cluster."""
 
-    def __init__(self, cycle: Cycle, imagined: Imagined, free: dict[NodeName, int], now: float) -> None:
-        self._cycle, self._imagined, self._free, self._now = cycle, imagined, free, now
+    def __init__(self, cycle: Cycle, what_if: WhatIf, free: dict[NodeName, int], now: float) -> None:
+        self._cycle, self._imagined, self._free, self._now = cycle, what_if, free, now
         self._shared: dict[NodeName, int] = {}
         self._left = LOOKS
 
@@ -96,9 +96,9 @@ class _Prospect:
     def _is_placed(self, pod: ApiPod) -> bool:
         """Also true for a pod that resources are kept for."""
         cluster = self._cycle.cluster
-        return cluster.seats.get(pod.uid) is not None or cluster.kept.node_of(pod.uid) is not None
+        return cluster.placed_pods.get(pod.uid) is not None or cluster.kept.node_of(pod.uid) is not None
 
-    def _more(self, pod: ApiPod, request: PodRequest, barred: Sequence[Barred]) -> Want | None:
+    def _more(self, pod: ApiPod, request: PodRequest, barred: Sequence[FilteredNodes]) -> Want | None:
         for node in self._candidates(barred):
             before = self._shared.get(node, 0)
             for more in range(1, self._free[node] + 1):
@@ -110,15 +110,17 @@ class _Prospect:
             self.share(node, before)
         return None
 
-    def _with(self, node: NodeName, count: int, request: PodRequest, barred: Sequence[Barred]) -> Decision | None:
+    def _with(
+        self, node: NodeName, count: int, request: PodRequest, barred: Sequence[FilteredNodes]
+    ) -> Decision | None:
         if self._left <= 0:
             return None
         self._left -= 1
         self.share(node, count)
         decider = self._cycle.decider
-        return decider.decide(request, [*barred, Barred(_ELSEWHERE, ~decider.slots.flags((node,)))])
+        return decider.decide(request, [*barred, FilteredNodes(_ELSEWHERE, ~decider.slots.flags((node,)))])
 
-    def _candidates(self, barred: Sequence[Barred]) -> Iterator[NodeName]:
+    def _candidates(self, barred: Sequence[FilteredNodes]) -> Iterator[NodeName]:
         """Fewest free cards first, so that kubelet keeps whole nodes."""
         slots, open_ = self._cycle.decider.slots, self._cycle.decider.unbarred(barred)
         for node in sorted(self._free, key=lambda name: (self._free[name], name)):

@@ -92,7 +92,7 @@ class Upkeep:
         }
 
     def _held_on(self, node: NodeName) -> set[CardId]:
-        return {usage.card for seat in self._cluster.seats.on(node) for usage in seat.usages}
+        return {usage.card for placed in self._cluster.placed_pods.on(node) for usage in placed.usages}
 
 
 _COMING, _IDLE = "coming", "idle"

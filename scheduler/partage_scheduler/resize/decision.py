@@ -14,7 +14,7 @@ from partage_plugins.api.keys import RESIZE
 from partage_plugins.codecs.critical import RESIZE as READS_RESIZE
 from partage_plugins.codecs.resize import read_resize, read_wait
 from partage_plugins.errors import PartageError, PluginBroken, Refused
-from partage_scheduler.cluster.seats import Seat
+from partage_scheduler.cluster.placed_pods import PlacedPod
 from partage_scheduler.cycle import Cycle
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.quotas import Quotas
@@ -43,60 +43,60 @@ class Resizes:
     def __init__(self, cycle: Cycle, quotas: Quotas) -> None:
         self._cycle, self._cluster, self._quotas = cycle, cycle.cluster, quotas
 
-    def decide(self, seat: Seat, now: float) -> Granted | Stays | None:
+    def decide(self, placed: PlacedPod, now: float) -> Granted | Stays | None:
         """None if it already has what it requests. Raises only `PluginBroken`."""
         try:
-            waits = read_wait(seat.pod.metadata.annotations)
-            wanted = self._wanted(seat)
+            waits = read_wait(placed.pod.metadata.annotations)
+            wanted = self._wanted(placed)
         except PartageError as error:
-            return Stays(seat.pod, str(error), waits=False)
-        before = seat.allocation
+            return Stays(placed.pod, str(error), waits=False)
+        before = placed.allocation
         if wanted.containers == before.containers:
             return None
         try:
-            why = self._in_the_way(seat, wanted, now)
+            why = self._in_the_way(placed, wanted, now)
         except PluginBroken:
             raise
         except PartageError as error:
             why = str(error)
         if why is not None:
-            return Stays(seat.pod, why, waits)
+            return Stays(placed.pod, why, waits)
         booked = most(before, wanted)
-        self._cluster.rebook(seat.pod.uid, before, booked)
-        return Granted(seat.pod, before, booked, wanted)
+        self._cluster.rebook(placed.pod.uid, before, booked)
+        return Granted(placed.pod, before, booked, wanted)
 
-    def _wanted(self, seat: Seat) -> Allocation:
-        held = seat.held
-        if held.unknown is not None or not (held.allocation.containers or seat.pod.spec.resource_claims):
+    def _wanted(self, placed: PlacedPod) -> Allocation:
+        held = placed.held
+        if held.unknown is not None or not (held.allocation.containers or placed.pod.spec.resource_claims):
             raise Refused("the pod has no allocation of partage that could be changed")
-        known = self._cluster.fleet.get(seat.node)
+        known = self._cluster.fleet.get(placed.node)
         part = None if known is None else known.inventory.part(GPU)
         if known is None or part is None:
-            raise Refused(f"node {seat.node} does not say which cards it has")
-        wanted = wanted_of(seat.pod, held.allocation, read_resize(seat.pod.metadata.annotations[RESIZE]), part)
+            raise Refused(f"node {placed.node} does not say which cards it has")
+        wanted = wanted_of(placed.pod, held.allocation, read_resize(placed.pod.metadata.annotations[RESIZE]), part)
         if READS_RESIZE not in known.inventory.reads.crit:
-            raise Refused(f"node {seat.node} can't change the limits of containers that run; upgrade partage there")
+            raise Refused(f"node {placed.node} can't change the limits of containers that run; upgrade partage there")
         return wanted
 
-    def _in_the_way(self, seat: Seat, wanted: Allocation, now: float) -> str | None:
+    def _in_the_way(self, placed: PlacedPod, wanted: Allocation, now: float) -> str | None:
         """Why it can't be granted now; None if it can."""
-        before = seat.allocation
+        before = placed.allocation
         if not grows(before, wanted):
             return None
-        if (reason := self._cluster.fleet.why_not(seat.node, now)) is not None:
+        if (reason := self._cluster.fleet.why_not(placed.node, now)) is not None:
             return str(reason)
-        if (reason := self._quotas.against(seat.pod, wanted)) is not None:
+        if (reason := self._quotas.against(placed.pod, wanted)) is not None:
             return str(reason)
-        request, decider = as_request(self._cycle.request(seat.pod), most(wanted, before)), self._cycle.decider
-        with self._cluster.kept.lifted(seat.pod):
-            decider.give_back(seat.pod.uid)
+        request, decider = as_request(self._cycle.request(placed.pod), most(wanted, before)), self._cycle.decider
+        with self._cluster.kept.lifted(placed.pod):
+            decider.give_back(placed.pod.uid)
             try:
-                found = decider.decide_on(request, seat.node)
-                why = decider.said_of(request, seat.node) if found is None else None
+                found = decider.decide_on(request, placed.node)
+                why = decider.said_of(request, placed.node) if found is None else None
             finally:
-                decider.take(before, seat.needs)
+                decider.take(before, placed.needs)
         if found is None:
-            return f"no room beside the others on its cards of node {seat.node}: {why}"
+            return f"no room beside the others on its cards of node {placed.node}: {why}"
         given = {name: {grant.card for grant in grants} for name, grants in found.allocation.of(GPU).items()}
         if given != {name: {grant.card for grant in grants} for name, grants in wanted.of(GPU).items()}:
             return "the plugins of the scheduler would give it other cards"

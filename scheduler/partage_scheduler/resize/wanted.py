@@ -28,10 +28,10 @@ from partage_scheduler.objects import ApiPod
 _AGAIN: Final = "delete the pod, and create it with other amounts"
 
 
-def wanted_of(pod: ApiPod, held: Allocation, wishes: Mapping[ContainerName, Wish], part: GpuPart) -> Allocation:
+def wanted_of(pod: ApiPod, held: Allocation, affinity_terms: Mapping[ContainerName, Wish], part: GpuPart) -> Allocation:
     """With the next `gen`; raises `Refused` for what can never be resized."""
     containers: dict[ContainerName, Any] = dict(held.containers)
-    for name, wish in wishes.items():
+    for name, wish in affinity_terms.items():
         grants = _resizable(pod, held, name, part)
         containers[name] = {**containers[name], GPU.name: _resized(name, grants, wish, part)}
     return replace(held, gen=held.gen + 1, containers=containers)

@@ -33,8 +33,8 @@ from partage_base.kube import (
 )
 from partage_scheduler.sharepods.manifest import Manifest
 from partage_scheduler.sharepods.objects import GPUID, GROUP_VERSION, KIND, OURS, Key, OwnedPod, SharePod
-from partage_scheduler.sharepods.report import SYNCED, SYNCED_MESSAGE, status_of, synced
-from partage_scheduler.sharepods.scene import Scene
+from partage_scheduler.sharepods.state import State
+from partage_scheduler.sharepods.status import SYNCED, SYNCED_MESSAGE, status_of, synced
 from partage_scheduler.sharepods.step import Create, Halt, Leave, Mark, Planner, taken
 
 POD_REFUSED: Final = "PodRefused"
@@ -43,7 +43,7 @@ _MOST_WAITING: Final = 1_000
 _log = structlog.get_logger()
 
 
-class Herald:
+class EventRecorder:
     """Events on SharePods, for `kubectl describe sharepod`.
 
     Dropped if there are too many; the status has the same information.
@@ -80,16 +80,16 @@ class Controller:
     def __init__(  # noqa: PLR0913 - said once, and by name
         self,
         server: ApiServer,
-        scene: Scene,
+        state: State,
         planner: Planner,
-        herald: Herald,
+        event_recorder: EventRecorder,
         *,
         may_act: Callable[[], bool],
         within_s: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`may_act`: this replica leads and its caches are synced. A pod is created `within_s` or not at all."""
-        self._server, self._scene, self._planner, self._herald = server, scene, planner, herald
+        self._server, self._state, self._planner, self._event_recorder = server, state, planner, event_recorder
         self._may_act, self._within_s, self._clock = may_act, within_s, clock
         self.turns: Counter[str] = Counter()
         """Number of steps by result."""
@@ -108,24 +108,24 @@ class Controller:
 
     async def work(self) -> bool:
         """Does one step of one SharePod; False if none is due."""
-        key = self._scene.agenda.next(self._clock()) if self._may_act() else None
+        key = self._state.work_queue.next(self._clock()) if self._may_act() else None
         if key is not None:
             await self._turn(key)
         return key is not None
 
     async def _wait(self) -> None:
         now = self._clock()
-        due = self._scene.agenda.due(now) if self._may_act() else None
+        due = self._state.work_queue.due(now) if self._may_act() else None
         await set_within(self._woken, None if due is None else max(0.001, due - now))
 
     async def _turn(self, key: Key) -> None:
-        agenda = self._scene.agenda
-        share = self._scene.shares.get(key)
+        work_queue = self._state.work_queue
+        share = self._state.shares.get(key)
         if share is None:
-            agenda.forget(key)
+            work_queue.forget(key)
             return
         try:
-            stands = await self._stepped(share, self._scene.pods.get(key))
+            stands = await self._stepped(share, self._state.pods.get(key))
         except (Conflict, NotFound):  # it changed or was deleted; the watch will report it
             stands = False
         except KubeError as error:
@@ -133,9 +133,9 @@ class Controller:
             stands = False
         self.turns["done" if stands else "again"] += 1
         if stands:
-            agenda.went_well(key)
+            work_queue.went_well(key)
         else:
-            agenda.failed(key, self._clock())
+            work_queue.failed(key, self._clock())
 
     async def _stepped(self, share: SharePod, pod: OwnedPod | None) -> bool:
         """Whether there is nothing to retry."""
@@ -166,7 +166,7 @@ class Controller:
         except Answered as refused:  # a quota, a policy, pod security, or an invalid spec
             return _Made(None, Halt(POD_REFUSED, f"the API server refuses its pod: {refused}", is_wrong=True))
         _log.debug("created the pod of a SharePod", sharepod=f"{share.namespace}/{share.name}")
-        self._scene.pods.changed(made)
+        self._state.pods.changed(made)
         return _Made(made, None)
 
     async def _found(self, share: SharePod) -> _Made:
@@ -176,7 +176,7 @@ class Controller:
             return _Made(None, taken(share, found))
         if OURS not in found.metadata.labels:
             return _Made(found, Halt(POD_REFUSED, f"its pod lost the label {OURS}: put it back", is_wrong=True))
-        self._scene.pods.changed(found)
+        self._state.pods.changed(found)
         return _Made(found, None)
 
     async def _marked(self, share: SharePod, mark: Mark) -> SharePod:
@@ -184,7 +184,7 @@ class Controller:
         meta = {"resourceVersion": share.metadata.resource_version, "annotations": {GPUID: mark.gpuid}}
         patch = {"metadata": meta, "spec": {"nodeName": mark.node}}
         marked = await self._server.patch(_path(share), patch, SharePod)
-        self._scene.shares.changed(marked)
+        self._state.shares.changed(marked)
         return marked
 
     async def _report(self, share: SharePod, pod: OwnedPod | None, halt: Halt | None) -> None:
@@ -194,14 +194,14 @@ class Controller:
         meta = {"name": share.name, "namespace": share.namespace, "resourceVersion": share.metadata.resource_version}
         body = {"apiVersion": GROUP_VERSION, "kind": KIND, "metadata": meta, "spec": share.spec, "status": status}
         told = await self._server.replace(f"{_path(share)}/status", body, SharePod)
-        self._scene.shares.changed(told)
+        self._state.shares.changed(told)
         before, now = synced(share), synced(told)
         if now is None:
             return
         is_other = before is None or before.reason != now.reason
         if is_other or (halt is not None and before is not None and before.message != now.message):
             reason, message = (SYNCED, SYNCED_MESSAGE) if halt is None else (halt.reason, halt.message)
-            self._herald.tell(share, "Warning" if halt and halt.is_wrong else "Normal", reason, message)
+            self._event_recorder.tell(share, "Warning" if halt and halt.is_wrong else "Normal", reason, message)
 
 
 def _path(share: SharePod) -> str:

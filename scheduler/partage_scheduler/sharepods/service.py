@@ -17,10 +17,10 @@ from partage_base.kube import ApiServer
 from partage_scheduler.api.election import Elector, until_stopped
 from partage_scheduler.api.streams import Follower, Freshness, Stream
 from partage_scheduler.core import decider_over, plugins
-from partage_scheduler.sharepods.controller import COMPONENT, Controller, Herald
+from partage_scheduler.sharepods.controller import COMPONENT, Controller, EventRecorder
 from partage_scheduler.sharepods.objects import OURS, SHAREPODS, OwnedPod, SharePod
-from partage_scheduler.sharepods.scene import Scene
 from partage_scheduler.sharepods.settings import SharePodSettings
+from partage_scheduler.sharepods.state import State
 from partage_scheduler.sharepods.step import Planner
 
 SHARES: Final = Stream("sharepods", SHAREPODS, SharePod)
@@ -38,25 +38,25 @@ async def start(settings: SharePodSettings, daemon: Daemon) -> SharePodService:
     terms = settings.terms
     elector = Elector(server, namespace=settings.namespace, name=COMPONENT, identity=identity, terms=terms)
     daemon.stack.push_async_callback(elector.release)
-    scene = Scene(drawn)
+    state = State(drawn)
     freshness = Freshness((SHARES.name, PODS.name))
-    herald = Herald(server, instance=identity)
+    event_recorder = EventRecorder(server, instance=identity)
     controller = Controller(
         server,
-        scene,
-        Planner(scene.cards, side.requests, scheduler=settings.scheduler_name),
-        herald,
+        state,
+        Planner(state.cards, side.requests, scheduler=settings.scheduler_name),
+        event_recorder,
         may_act=lambda: elector.leads and not freshness.missing,
         within_s=terms.last_word_s,
     )
     metrics = daemon.metrics
     metrics.read_gauge("partage_sharepods_leads", "1 while this controller leads.", lambda: elector.leads)
-    metrics.read_gauge("partage_sharepods_known", "SharePods that there are.", lambda: len(scene.shares))
-    metrics.read_gauge("partage_sharepods_pods", "Pods of SharePods that there are.", lambda: len(scene.pods))
+    metrics.read_gauge("partage_sharepods_known", "SharePods that there are.", lambda: len(state.shares))
+    metrics.read_gauge("partage_sharepods_pods", "Pods of SharePods that there are.", lambda: len(state.pods))
     metrics.read_counter(
         "partage_sharepods_turns_total", "Turns of SharePods.", lambda: controller.turns, label="result"
     )
-    return SharePodService(daemon, server, elector, scene, freshness, controller, herald)
+    return SharePodService(daemon, server, elector, state, freshness, controller, event_recorder)
 
 
 def drawn() -> str:
@@ -70,13 +70,13 @@ class SharePodService:
         daemon: Daemon,
         server: ApiServer,
         elector: Elector,
-        scene: Scene,
+        state: State,
         freshness: Freshness,
         controller: Controller,
-        herald: Herald,
+        event_recorder: EventRecorder,
     ) -> None:
         self._daemon, self._elector = daemon, elector
-        self._scene, self._controller, self._herald = scene, controller, herald
+        self._state, self._controller, self._event_recorder = state, controller, event_recorder
         self._follower = Follower(
             server,
             freshness,
@@ -99,10 +99,10 @@ class SharePodService:
         health.ready("lead")
         await self._elector.gained()
         self._follower.judge()
-        self._follower.follow(SHARES, self._scene.shares)
-        self._follower.follow(PODS, self._scene.pods)
-        tasks.start(self._herald.run(), name="events")
+        self._follower.follow(SHARES, self._state.shares)
+        self._follower.follow(PODS, self._state.pods)
+        tasks.start(self._event_recorder.run(), name="events")
         tasks.start(self._controller.run(), name="making pods")
 
     def _all_known(self) -> None:
-        _log.info("caches synced", sharepods=len(self._scene.shares), pods=len(self._scene.pods))
+        _log.info("caches synced", sharepods=len(self._state.shares), pods=len(self._state.pods))

@@ -180,7 +180,7 @@ MECHANISMS: Final[Mapping[str, Mechanism]] = {
         fails=(Verdict.WAITS,),
         edits=(
             Edit(
-                "scheduler/partage_scheduler/queue/lines.py",
+                "scheduler/partage_scheduler/queue/fair_queue.py",
                 "        namespace, order = group.namespace, group.order\n",
                 '        namespace, order = "", group.order\n',
             ),

@@ -104,28 +104,28 @@ class Process:
     # ---- The gate ----------------------------------------------------------------------------------------------------
 
     def _may_launch(self) -> bool:
-        standing = self._standing
-        if not standing.may_launch(self._events.now):
+        shape_scores = self._standing
+        if not shape_scores.may_launch(self._events.now):
             self._stand_at_gate()
             return False
-        standing.is_blocked = False
+        shape_scores.is_blocked = False
         if self._fits():
             return True
-        if not standing.queue.work:  # nothing more fits before the deadline
-            standing.own_closed = standing.line.epoch
+        if not shape_scores.queue.work:  # nothing more fits before the deadline
+            shape_scores.own_closed = shape_scores.line.epoch
             self._stand_at_gate()
             self._helper.drain()
         return False
 
     def _fits(self) -> bool:
-        standing, working = self._standing, sum(each.is_working for each in self._pid_namespace)
-        return self._window.fits(standing.line, len(standing.queue.work), working, self._events.now)
+        shape_scores, working = self._standing, sum(each.is_working for each in self._pid_namespace)
+        return self._window.fits(shape_scores.line, len(shape_scores.queue.work), working, self._events.now)
 
     def _launch(self, work_ns: int, meeting: Meeting | None = None) -> None:
-        standing = self._standing
-        self._window.launched(standing.line, work_ns)
-        standing.last = self._events.now
-        self._gpu.launch(standing.queue, work_ns, meeting)
+        shape_scores = self._standing
+        self._window.launched(shape_scores.line, work_ns)
+        shape_scores.last = self._events.now
+        self._gpu.launch(shape_scores.queue, work_ns, meeting)
         self._later(self._events.now + self._case.launches_ns)
 
     def _stand_at_gate(self) -> None:
@@ -159,9 +159,9 @@ class Process:
         self._standing.is_stopped = True
 
     def go_on(self) -> None:
-        standing = self._standing
-        standing.is_stopped = False
-        resumes, standing.resumes = standing.resumes, []
+        shape_scores = self._standing
+        shape_scores.is_stopped = False
+        resumes, shape_scores.resumes = shape_scores.resumes, []
         for resume in resumes:
             resume()
         self._helper.look()

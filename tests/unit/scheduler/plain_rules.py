@@ -312,7 +312,7 @@ def required(pod: ApiPod, which: str) -> tuple[PodTerm, ...]:
     return affinity.required if affinity else ()
 
 
-def nearness(cluster: Cluster, pod: ApiPod, node: ApiNode, slot: int) -> Iterable[str]:
+def inter_pod_affinity(cluster: Cluster, pod: ApiPod, node: ApiNode, slot: int) -> Iterable[str]:
     here = node.metadata.labels
     terms = required(pod, "pod_affinity")
     near = [
@@ -410,5 +410,5 @@ RULES: tuple[Rule, ...] = (
     reach,
     zones,
     spreading,
-    nearness,
+    inter_pod_affinity,
 )

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from partage_cli.simulation.policies import decider_with
 from partage_plugins.api import GPU, Gang, Namespace, PodUid
 from partage_plugins.errors import PluginBroken, PluginFailed
-from partage_scheduler.cluster import Cause, Cluster
-from partage_scheduler.cycle import Bind, Cycle, Stay
-from partage_scheduler.decision import Barred
+from partage_scheduler.cluster import Cluster, ClusterEvent
+from partage_scheduler.cycle import Bind, Cycle, Unschedulable
+from partage_scheduler.decision import FilteredNodes
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.predicates import Predicates
 from partage_scheduler.queue import Queue, Waiting
@@ -23,7 +23,7 @@ from support.objects import REQUIRED, node, pod
 from unit.scheduler.cluster.cards import asks_of, carded
 from unit.scheduler.cluster.stage import trusted
 
-NONE: frozenset[Cause] = frozenset()
+NONE: frozenset[ClusterEvent] = frozenset()
 NOW = 0.0
 
 
@@ -53,9 +53,9 @@ class Stage:
         assert [each.pod for each in verdicts] == list(pods)
         return [each.decision.node if isinstance(each, Bind) else each.message for each in verdicts]
 
-    def stays(self, pod: ApiPod) -> Stay:
+    def stays(self, pod: ApiPod) -> Unschedulable:
         (verdict,) = self.cycle.decide(Waiting((pod,)), NOW)
-        assert isinstance(verdict, Stay)
+        assert isinstance(verdict, Unschedulable)
         return verdict
 
 
@@ -140,17 +140,22 @@ def test_what_is_full_is_said_to_be_and_what_is_freed_helps() -> None:
     stays = stage.stays(pod("b", milli=700))
     assert stays.message == "0/1 nodes are available: 1 Insufficient GPU share."
     assert stays.codes == {"gpu/share"}
-    assert stays.causes == {Cause.NODE, Cause.NAMESPACE, Cause.INVENTORY, Cause.FREED}
+    assert stays.cluster_events == {
+        ClusterEvent.NODE,
+        ClusterEvent.NAMESPACE,
+        ClusterEvent.INVENTORY,
+        ClusterEvent.FREED,
+    }
     stage.cluster.pod_gone(PodUid("uid-a"))
     assert stage.place(pod("b", milli=700)) == ["m"]
 
 
 @pytest.mark.parametrize(
-    ("waiting", "causes"),
+    ("waiting", "cluster_events"),
     [
-        (pod("a", cpu="9"), {Cause.FREED}),
+        (pod("a", cpu="9"), {ClusterEvent.FREED}),
         (pod("a", nodeSelector={"name": "none"}), NONE),
-        (pod("a", milli=9000), {Cause.INVENTORY}),
+        (pod("a", milli=9000), {ClusterEvent.INVENTORY}),
         (
             pod(
                 "a",
@@ -162,13 +167,13 @@ def test_what_is_full_is_said_to_be_and_what_is_freed_helps() -> None:
                     }
                 },
             ),
-            {Cause.FREED, Cause.POD},
+            {ClusterEvent.FREED, ClusterEvent.POD},
         ),
     ],
     ids=["cpu", "selector", "cards", "affinity"],
 )
-def test_what_may_help(waiting: ApiPod, causes: set[Cause]) -> None:
-    assert Stage(m=1).stays(waiting).causes == {Cause.NODE, Cause.NAMESPACE} | causes
+def test_what_may_help(waiting: ApiPod, cluster_events: set[ClusterEvent]) -> None:
+    assert Stage(m=1).stays(waiting).cluster_events == {ClusterEvent.NODE, ClusterEvent.NAMESPACE} | cluster_events
 
 
 @pytest.mark.parametrize(
@@ -183,7 +188,7 @@ def test_what_may_help(waiting: ApiPod, causes: set[Cause]) -> None:
 def test_what_is_written_wrongly_is_told_and_only_its_owner_can_help(waiting: ApiPod) -> None:
     stays = Stage(m=1).stays(waiting)
     assert "allowed: " in stays.message
-    assert stays.causes == NONE
+    assert stays.cluster_events == NONE
 
 
 def test_what_is_not_supported_keeps_a_pod_waiting() -> None:
@@ -198,16 +203,16 @@ def test_a_gang_is_bound_all_or_none() -> None:
     messages = stage.place(*three, gang=gang)
     assert messages[2] == "0/2 nodes are available: 2 Insufficient GPU share."
     assert messages[0] == f"gang train is bound all or none, and pod a2 fits nowhere: {messages[2]}"
-    assert stage.cluster.seats.seated(gang) == 0
+    assert stage.cluster.placed_pods.placed_on(gang) == 0
     assert stage.place(pod("b", milli=1000), pod("c", milli=1000), gang=gang) == ["m", "n"]
 
 
 def test_a_gang_that_lacks_pods_is_told_so() -> None:
     stage, gang = Stage(m=1), Gang(Namespace("team"), "train", 3)
     (stays,) = stage.cycle.decide(Waiting((pod("a"),), gang, lacking=2), NOW)
-    assert isinstance(stays, Stay)
+    assert isinstance(stays, Unschedulable)
     assert stays.message == "gang train is bound all or none: 2 of its 3 pods are not there yet."
-    assert stays.causes == NONE
+    assert stays.cluster_events == NONE
 
 
 class Strange(Predicates):
@@ -217,7 +222,7 @@ class Strange(Predicates):
         super().__init__()
         self.error = error
 
-    def barred(self, pod: ApiPod, end: int) -> list[Barred]:
+    def barred(self, pod: ApiPod, end: int) -> list[FilteredNodes]:
         if self.error is not None:
             raise self.error
         return []
@@ -226,7 +231,7 @@ class Strange(Predicates):
 def test_an_error_of_a_plugin_costs_the_pod_a_rest_and_one_that_lost_count_ends_the_process() -> None:
     stays = Stage(Strange(PluginFailed("p", "fits", "raised")), m=1).stays(pod("a"))
     assert stays.message == "plugin p: fits: raised"
-    assert stays.causes == {Cause.TIME}
+    assert stays.cluster_events == {ClusterEvent.TIME}
     with pytest.raises(PluginBroken):
         Stage(Strange(PluginBroken("p", "fits", "again")), m=1).stays(pod("a"))
 
@@ -244,7 +249,7 @@ def test_deciding_again_reads_what_was_read_and_is_right_for_another_pod_that_sa
     verdicts = [stage.cycle.decide(Waiting((each,)), NOW)[0] for each in pods]
     assert [each.pod.uid for each in verdicts if isinstance(each, Bind)] == ["uid-p0", "uid-p1", "uid-p2"]
     other = pod("p9", milli=500, labels={"app": "x"}, annotations={"partage.dev/models": "H100"})
-    assert isinstance(stage.cycle.decide(Waiting((other,)), NOW)[0], Stay)
+    assert isinstance(stage.cycle.decide(Waiting((other,)), NOW)[0], Unschedulable)
 
 
 @pytest.mark.slow
@@ -259,7 +264,7 @@ def test_gangs_that_want_the_same_room_are_never_bound_in_part_and_all_that_fit_
 ) -> None:
     """Each pod wants a whole card. What is bound ends; whoever can be bound at all is bound in the end."""
     stage = Stage(m=rooms)
-    queue = Queue(seated=stage.cluster.seats.seated)
+    queue = Queue(placed_on=stage.cluster.placed_pods.placed_on)
     gangs = [
         [pod(f"g{g}-{n}", milli=1000, gang=f"g{g}", size=size) for n in range(size)] for g, size in enumerate(sizes)
     ]
@@ -278,7 +283,7 @@ def test_gangs_that_want_the_same_room_are_never_bound_in_part_and_all_that_fit_
                     queue.withdraw(verdict.pod.uid)
                     running.append(verdict.pod)
                 else:
-                    queue.failed(verdict.pod.uid, verdict.causes, NOW + 100 * turn)
+                    queue.failed(verdict.pod.uid, verdict.cluster_events, NOW + 100 * turn)
         for each in running:
             done.add(each.name)
             queue.happened(stage.cluster.pod_gone(each.uid), NOW + 100 * turn)

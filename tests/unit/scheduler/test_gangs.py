@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from partage_plugins.api import Gang, Namespace, NodeName
-from partage_scheduler.cluster import Cause
+from partage_scheduler.cluster import ClusterEvent
 from partage_scheduler.cycle import Bind, spans_nodes
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.queue import Queue, QueueSettings, Waiting
@@ -21,7 +21,7 @@ from support.objects import given as noted
 from support.objects import pod
 from unit.scheduler.test_deciding_on_pods import NOW, Stage
 
-AGAIN = frozenset((Cause.TIME,))
+AGAIN = frozenset((ClusterEvent.TIME,))
 ROUNDS = 60
 """Each is longer than any rest."""
 
@@ -37,7 +37,7 @@ class Chain:
     whole: list[str] = field(default_factory=list[str])
 
     def __post_init__(self) -> None:
-        self.queue = Queue(QueueSettings(gang_timeout_s=1e9), seated=self.stage.cluster.seats.seated)
+        self.queue = Queue(QueueSettings(gang_timeout_s=1e9), placed_on=self.stage.cluster.placed_pods.placed_on)
 
     def round(self) -> None:
         self.now += 11.0
@@ -49,7 +49,7 @@ class Chain:
             assert len(binds) in {0, len(verdicts)}, "all or none"
             for verdict in verdicts:
                 if not isinstance(verdict, Bind):
-                    self.queue.failed(verdict.pod.uid, verdict.causes, self.now)
+                    self.queue.failed(verdict.pod.uid, verdict.cluster_events, self.now)
             for bind in binds:
                 self.bind(bind)
         self.end_what_is_whole()
@@ -159,7 +159,7 @@ def told(*nodes: str, before: tuple[str, ...] = (), milli: int = 500) -> str | N
         (verdict,) = stage.cycle.decide(Waiting((each,)), NOW)
         assert isinstance(verdict, Bind)
         binds.append(verdict)
-    assert stage.cluster.seats.of_gang(TRAIN) == Counter(nodes)
+    assert stage.cluster.placed_pods.of_gang(TRAIN) == Counter(nodes)
     return spans_nodes(TRAIN, binds, Counter(NodeName(node) for node in (*nodes, *before)))
 
 

@@ -18,9 +18,9 @@ from partage_plugins import Refused, hookimpl
 from partage_plugins.answers import Fits, Slots
 from partage_plugins.api import ContainerName, PodRequest, Reason, Slot
 from partage_plugins.api.reasons import SAID
-from partage_scheduler.cluster import Cause
-from partage_scheduler.cycle import causes_of, nowhere
-from partage_scheduler.decision.standings import MOST_SAID, Standings
+from partage_scheduler.cluster import ClusterEvent
+from partage_scheduler.cycle import cluster_events_for, nowhere
+from partage_scheduler.decision.score_cache import MOST_SAID, ScoreCache
 from support.objects import pod
 from support.sides import Thing
 from unit.scheduler.piles import Piles, World, wanting
@@ -35,6 +35,10 @@ SAME_BEGINNINGS = (
     "node(s) were unschedulable",
     "node(s) had no crishim in force",
 )
+
+
+MOVED = ("plugins.vocabulary", "plugins.sides")
+"""Which raise an ImportError that names the new module."""
 
 
 MOVED = ("plugins.vocabulary", "plugins.sides")
@@ -105,15 +109,15 @@ def speaking(reason: str | Reason) -> World:
     return world
 
 
-def helped_by(world: World, count: int = 2) -> frozenset[Cause]:
-    return causes_of(pod("p"), world.decider.explain(wanting(count)), has_devices=True)
+def helped_by(world: World, count: int = 2) -> frozenset[ClusterEvent]:
+    return cluster_events_for(pod("p"), world.decider.explain(wanting(count)), has_devices=True)
 
 
 @pytest.mark.parametrize("words", SAME_BEGINNINGS)
 def test_a_plugins_words_are_shown_as_they_are_and_change_nothing_however_they_begin(words: str) -> None:
     world = speaking(words)
     assert nowhere(world.decider.explain(wanting(2))) == f"0/2 nodes are available: 2 {words}."
-    assert Cause.FREED in helped_by(world), "a pod that leaves may help"
+    assert ClusterEvent.FREED in helped_by(world), "a pod that leaves may help"
     (slot,) = world.decider.slots.of_all(["a"]).tolist()  # type: ignore[list-item]
     assert not world.decider.disliked(wanting(2), np.array([slot]))[0].lasts, "kube-scheduler may look for victims"
 
@@ -134,23 +138,23 @@ def test_nor_does_a_refusal_at_the_last_moment(words: str) -> None:
     world.plugin.words = words
     assert world.place(wanting(1)) is None
     assert nowhere(world.decider.explain(wanting(1))) == f"0/2 nodes are available: 2 {words}."
-    assert Cause.FREED in helped_by(world, 1)
+    assert ClusterEvent.FREED in helped_by(world, 1)
 
 
 def test_a_plugin_may_say_that_a_reason_lasts_whatever_its_words() -> None:
     world = speaking(Reason("thing/none", "node(s) had no {} things", lasts=True, figures=("blue",)))
     assert nowhere(world.decider.explain(wanting(2))) == "0/2 nodes are available: 2 node(s) had no blue things."
-    assert Cause.FREED not in helped_by(world)
+    assert ClusterEvent.FREED not in helped_by(world)
 
 
 @pytest.mark.slow
 def test_a_plugin_that_finds_new_words_for_ever_fills_no_memory() -> None:
-    standings = Standings()
-    standing = standings.of("shape", lambda _slots, _scores: None)
+    score_cache = ScoreCache()
+    shape_scores = score_cache.of("shape", lambda _slots, _scores: None)
     for number in range(MOST_SAID + 100):
-        standings.changed(Slot(number % 2))
-        stale, words = standings.unexplained(standing), SAID.of(f"{number} things are missing")
-        standing.explain(stale, np.ones(stale.size, np.uint16), (words,))
-        standings.explained(standing)
-        assert standing.said[standing.codes[number % 2]] == words
-    assert len(standing.said) < MOST_SAID
+        score_cache.changed(Slot(number % 2))
+        stale, words = score_cache.unexplained(shape_scores), SAID.of(f"{number} things are missing")
+        shape_scores.explain(stale, np.ones(stale.size, np.uint16), (words,))
+        score_cache.explained(shape_scores)
+        assert shape_scores.said[shape_scores.codes[number % 2]] == words
+    assert len(shape_scores.said) < MOST_SAID

@@ -13,7 +13,7 @@ from partage_cli.simulation.policies import decider_with
 from partage_plugins.api import GPU, Ready
 from partage_scheduler.claims import ClaimGrant, allocation_of
 from partage_scheduler.cluster import Cluster, ClusterSettings
-from partage_scheduler.cycle import Bind, Cycle, Stay
+from partage_scheduler.cycle import Bind, Cycle, Unschedulable
 from partage_scheduler.objects import ApiDeviceClass, ApiNode, ApiPod, ApiResourceClaim
 from partage_scheduler.predicates import Predicates
 from partage_scheduler.queue import Waiting
@@ -105,9 +105,9 @@ class Stage:
         assert isinstance(verdict, Bind), verdict
         return verdict
 
-    def stays(self, pod: ApiPod) -> Stay:
+    def stays(self, pod: ApiPod) -> Unschedulable:
         (verdict,) = self.cycle.decide(Waiting((pod,)), NOW)
-        assert isinstance(verdict, Stay), verdict
+        assert isinstance(verdict, Unschedulable), verdict
         return verdict
 
     def says(self, pod: ApiPod) -> str:

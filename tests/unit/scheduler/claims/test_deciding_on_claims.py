@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from partage_plugins.api import GPU, GpuGrant, Ready
 from partage_scheduler.claims.results import holder_of
-from partage_scheduler.cluster import Cause
+from partage_scheduler.cluster import ClusterEvent
 from partage_scheduler.cycle import Bind
 from partage_scheduler.queue import Waiting
 from support.gpu_fleet import GIB
@@ -82,9 +82,9 @@ def test_no_room_is_said_in_the_words_and_figures_of_all_pods(asked: dict[str, o
 def test_a_pod_waits_for_its_claim_to_be_made_and_is_tried_when_it_is() -> None:
     stage = Stage(claimable("n", 1))
     stay = stage.stays(templated("p"))
-    assert (stay.message, stay.causes) == (
+    assert (stay.message, stay.cluster_events) == (
         '0/1 nodes are available: waiting for a resource claim to be made of template "third".',
-        frozenset((Cause.CLAIM,)),
+        frozenset((ClusterEvent.CLAIM,)),
     )
     assert 'resourceclaim "c" not found' in stage.says(templated("p", "c"))
     stage.claims.put(claim("c"))
@@ -103,13 +103,13 @@ def test_a_claim_that_is_written_wrongly_is_its_owners_to_repair() -> None:
     stage.claims.put(claim("c", request(share="1100")))
     stay = stage.stays(using("p", "c"))
     assert stay.message.startswith("claim c, request gpu asks for '1100' of share")
-    assert stay.causes == {Cause.CLAIM}
+    assert stay.cluster_events == {ClusterEvent.CLAIM}
 
 
 def test_an_allocated_claim_pins_its_pods_to_its_node_and_takes_nothing_more() -> None:
     stage = Stage(claimable("m", 1), claimable("n", 1))
     (stands,) = stage.runs(using("p", "c", nodeSelector={}), claim("c", request(share="1000", memory=None)))
-    home = stage.cluster.seats.node_of(using("p").uid)
+    home = stage.cluster.placed_pods.node_of(using("p").uid)
     bind = stage.binds(using("q", "c"))
     assert bind.decision.node == home
     assert [each.given for each in bind.claims] == [()]

@@ -74,7 +74,7 @@ class Cards:
         self.events: list[tuple[str, str]] = []
         believed = partial(trusted, kind=GPU)
         self.cluster = Cluster(self.decider, self.rules, trusted=believed, asks=asks_of(self.framework), told=self.told)
-        self.intake = Told(self.cluster)
+        self.event_handlers = Told(self.cluster)
 
     def told(self, pod: ApiPod, words: str) -> None:
         self.events.append((pod.name, words))

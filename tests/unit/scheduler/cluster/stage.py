@@ -24,9 +24,9 @@ from partage_plugins.api import (
 )
 from partage_plugins.codecs import CRIT, decode_allocation
 from partage_plugins.errors import PartageError
-from partage_scheduler.cluster import Cause, Cluster, Unknown
+from partage_scheduler.cluster import Cluster, ClusterEvent, Unknown
 from partage_scheduler.decision import Decision
-from partage_scheduler.intake import PodIntake
+from partage_scheduler.event_handlers import PodHandler
 from partage_scheduler.objects import ApiNode, ApiPod
 from partage_scheduler.predicates import Predicates
 from partage_scheduler.queue import Queue
@@ -34,9 +34,9 @@ from support.objects import READY, given, node, pod
 from support.sides import MAIN, THING, Thing
 from unit.scheduler.piles import GIB, World, pile, wanting
 
-FREED, POD, NODE = frozenset((Cause.FREED,)), frozenset((Cause.POD,)), frozenset((Cause.NODE,))
-INVENTORY = frozenset((Cause.INVENTORY,))
-NONE: frozenset[Cause] = frozenset()
+FREED, POD, NODE = frozenset((ClusterEvent.FREED,)), frozenset((ClusterEvent.POD,)), frozenset((ClusterEvent.NODE,))
+INVENTORY = frozenset((ClusterEvent.INVENTORY,))
+NONE: frozenset[ClusterEvent] = frozenset()
 _FIRST, BUDGETS_TOO = Reads(), Reads(crit=CRIT)
 
 
@@ -116,11 +116,11 @@ class NotedQueue(Queue):
 
     def __init__(self) -> None:
         super().__init__()
-        self.causes = NONE
+        self.cluster_events = NONE
 
-    def happened(self, causes: Iterable[Cause], now: float) -> None:
-        self.causes |= frozenset(causes)
-        super().happened(causes, now)
+    def happened(self, cluster_events: Iterable[ClusterEvent], now: float) -> None:
+        self.cluster_events |= frozenset(cluster_events)
+        super().happened(cluster_events, now)
 
 
 class Told:
@@ -128,14 +128,14 @@ class Told:
 
     def __init__(self, cluster: Cluster) -> None:
         self._queue = NotedQueue()
-        self._pods = PodIntake(cluster, self._queue, ours="partage-scheduler", clock=lambda: 0.0)
+        self._pods = PodHandler(cluster, self._queue, ours="partage-scheduler", clock=lambda: 0.0)
 
-    def changed(self, *pods: ApiPod) -> frozenset[Cause]:
+    def changed(self, *pods: ApiPod) -> frozenset[ClusterEvent]:
         for each in pods:
             self._pods.changed(each)
         return self._noted()
 
-    def listed(self, pods: Iterable[ApiPod], *unread: Undecodable) -> frozenset[Cause]:
+    def listed(self, pods: Iterable[ApiPod], *unread: Undecodable) -> frozenset[ClusterEvent]:
         self._pods.listed(pods, unread)
         for each in unread:
             self._pods.unread(each)
@@ -144,13 +144,13 @@ class Told:
     def unread(self, which: Undecodable) -> None:
         self._pods.unread(which)
 
-    def gone(self, uid: PodUid) -> frozenset[Cause]:
+    def gone(self, uid: PodUid) -> frozenset[ClusterEvent]:
         self._pods.gone(pod("gone", uid=uid))
         return self._noted()
 
-    def _noted(self) -> frozenset[Cause]:
-        causes, self._queue.causes = self._queue.causes, NONE
-        return causes
+    def _noted(self) -> frozenset[ClusterEvent]:
+        cluster_events, self._queue.cluster_events = self._queue.cluster_events, NONE
+        return cluster_events
 
 
 class Stage:
@@ -161,7 +161,7 @@ class Stage:
         self.rules = Noted()
         self.verified: list[str] = []
         self.cluster = Cluster(self.world.decider, self.rules, trusted=self.trusted, asks=asking, kinds=(kind,))
-        self.intake = Told(self.cluster)
+        self.event_handlers = Told(self.cluster)
         for each in nodes:
             self.cluster.node(each)
             self.cluster.heartbeat(each.name, 0.0, 0.0)
@@ -170,8 +170,8 @@ class Stage:
         self.verified.append(pod.name)
         return trusted(pod)
 
-    def pod(self, *pods: ApiPod) -> frozenset[Cause]:
-        return self.intake.changed(*pods)
+    def pod(self, *pods: ApiPod) -> frozenset[ClusterEvent]:
+        return self.event_handlers.changed(*pods)
 
     def assume(self, pod: ApiPod, count: int) -> Decision:
         """Decides on a pod that wants so many things, and assumes it there."""

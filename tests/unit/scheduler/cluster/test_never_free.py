@@ -60,7 +60,7 @@ class Tampering(RuleBasedStateMachine):
 
     def tell(self, thing: ApiPod) -> None:
         self.told.append(thing)
-        self.stage.intake.changed(thing)
+        self.stage.event_handlers.changed(thing)
 
     @initialize()
     def all_is_well(self) -> None:
@@ -85,15 +85,17 @@ class Tampering(RuleBasedStateMachine):
     def placed(self, name: str, milli: int, tag: str, is_heard: bool) -> None:  # noqa: FBT001
         if name in self.pods:
             return
-        wishes = {keys.EXCLUSION: tag} if tag else {}
-        new = pod(name, uid=f"uid-{name}-{self.version()}", version=self.version(), milli=milli, annotations=wishes)
+        affinity_terms = {keys.EXCLUSION: tag} if tag else {}
+        new = pod(
+            name, uid=f"uid-{name}-{self.version()}", version=self.version(), milli=milli, annotations=affinity_terms
+        )
         decision = self.stage.decide(new)
         if not isinstance(decision, Decision):
             return
         self.stage.cluster.assume(new, decision)
         self.given[new.uid] = [decision.allocation]
         self.pods[name] = replace(new, spec=replace(new.spec, node_name=decision.node))
-        self.write(name, {**wishes, **given(decision.allocation)}, heard=is_heard)
+        self.write(name, {**affinity_terms, **given(decision.allocation)}, heard=is_heard)
         self.stage.cluster.confirmed(new.uid)
 
     @rule(name=pods, milli=st.sampled_from([100, 600]), is_heard=st.booleans())
@@ -109,7 +111,7 @@ class Tampering(RuleBasedStateMachine):
         if there is None:
             return
         signed = self.given[there.uid]
-        wishes = {key: text for key, text in there.metadata.annotations.items() if not key.startswith("alloc.")}
+        affinity_terms = {key: text for key, text in there.metadata.annotations.items() if not key.startswith("alloc.")}
         whole = {
             "off": {},
             "signature off": {keys.ALLOCATION: given(signed[-1])[keys.ALLOCATION]},
@@ -119,7 +121,7 @@ class Tampering(RuleBasedStateMachine):
             "older": given(signed[0]),
             "back": given(signed[-1]),
         }
-        self.write(name, {**wishes, **whole[how]}, heard=is_heard)
+        self.write(name, {**affinity_terms, **whole[how]}, heard=is_heard)
 
     @rule(data=st.data())
     def told_late_or_twice(self, data: st.DataObject) -> None:
@@ -130,18 +132,18 @@ class Tampering(RuleBasedStateMachine):
     def gone(self, name: str) -> None:
         if (there := self.pods.pop(name, None)) is not None:
             del self.given[there.uid]
-            self.stage.intake.gone(there.uid)
+            self.stage.event_handlers.gone(there.uid)
 
     @rule()
     def listed_anew(self) -> None:
         self.stage.cluster.relisted_nodes(self.nodes.values())
-        self.stage.intake.listed(self.pods.values())
+        self.stage.event_handlers.listed(self.pods.values())
 
     @rule(is_pods_first=st.booleans())
     def another_scheduler(self, is_pods_first: bool) -> None:  # noqa: FBT001
         self.stage, self.told = Cards(), []
         if is_pods_first:
-            self.stage.intake.listed(self.pods.values())
+            self.stage.event_handlers.listed(self.pods.values())
         self.listed_anew()
         for name in self.nodes:
             self.stage.cluster.heartbeat(name, 0.0, 0.0)

@@ -58,7 +58,7 @@ def test_an_inventory_that_shrinks_below_what_is_bound_leaves_nothing_and_forget
 
 
 @pytest.mark.parametrize(
-    ("after", "causes"),
+    ("after", "cluster_events"),
     [
         (piled("n", 3), NONE),
         (piled("n", 4), INVENTORY),
@@ -68,9 +68,9 @@ def test_an_inventory_that_shrinks_below_what_is_bound_leaves_nothing_and_forget
         (piled("n", 3, taints=[{"key": "k", "effect": "NoSchedule"}]), NODE),
     ],
 )
-def test_what_a_change_means(after: object, causes: frozenset[object]) -> None:
+def test_what_a_change_means(after: object, cluster_events: frozenset[object]) -> None:
     stage = Stage(piled("n", 3))
-    assert stage.cluster.node(after) == causes  # type: ignore[arg-type]
+    assert stage.cluster.node(after) == cluster_events  # type: ignore[arg-type]
     assert next(iter(stage.rules.nodes.values())) == after
 
 

@@ -42,8 +42,8 @@ def test_a_pod_that_is_being_deleted_holds_until_it_is_gone() -> None:
     assert stage.pod(holding("a", "n", "t0", version=2, going=True)) == POD
     assert stage.rules.pods[A][1].is_going
     assert stage.left("n") == (2, 8000, 8)
-    assert stage.intake.gone(A) == FREED
-    assert stage.intake.gone(A) == NONE
+    assert stage.event_handlers.gone(A) == FREED
+    assert stage.event_handlers.gone(A) == NONE
     assert stage.left("n") == (3, 8000, 8)
 
 
@@ -132,18 +132,18 @@ def test_init_containers_count_as_the_most_that_runs_at_once() -> None:
 def test_pods_of_a_gang_are_counted_while_they_are_on_nodes_or_assumed_there() -> None:
     stage, gang = Stage(piled("n", 3)), Gang(Namespace("team"), "train", 2)
     stage.pod(pod("a", node="n", gang="train", size=2), pod("b", gang="train", size=2))
-    assert stage.cluster.seats.seated(gang) == 1
+    assert stage.cluster.placed_pods.placed_on(gang) == 1
     stage.assume(pod("b", gang="train", size=2), 0)
-    assert stage.cluster.seats.seated(gang) == 2
+    assert stage.cluster.placed_pods.placed_on(gang) == 2
     stage.cluster.undo(PodUid("uid-b"))
-    stage.intake.gone(A)
-    assert stage.cluster.seats.seated(gang) == 0
+    stage.event_handlers.gone(A)
+    assert stage.cluster.placed_pods.placed_on(gang) == 0
 
 
 def test_a_pod_on_a_node_leaves_its_gang_when_its_labels_do() -> None:
     stage, gang = Stage(piled("n", 3)), Gang(Namespace("team"), "train", 2)
     labels = {"sharedgpu/group_name": "train", "sharedgpu/min_available": "2"}
     stage.pod(pod("a", node="n", labels=labels, version=1))
-    assert stage.cluster.seats.seated(gang) == 1
+    assert stage.cluster.placed_pods.placed_on(gang) == 1
     stage.pod(pod("a", node="n", version=2))
-    assert stage.cluster.seats.seated(gang) == 0
+    assert stage.cluster.placed_pods.placed_on(gang) == 0

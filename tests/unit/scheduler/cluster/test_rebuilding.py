@@ -45,7 +45,7 @@ class History(RuleBasedStateMachine):
     def tell(self, thing: ApiPod | ApiNode) -> None:
         self.told.append(thing)
         if isinstance(thing, ApiPod):
-            self.stage.intake.changed(thing)
+            self.stage.event_handlers.changed(thing)
         else:
             self.cluster.node(thing)
 
@@ -158,7 +158,7 @@ class History(RuleBasedStateMachine):
     def deleted(self, name: str) -> None:
         there = self.pods.pop(name, None)
         if there is not None:
-            self.stage.intake.gone(there.uid)
+            self.stage.event_handlers.gone(there.uid)
 
     @rule(data=st.data())
     def told_again(self, data: st.DataObject) -> None:
@@ -168,7 +168,7 @@ class History(RuleBasedStateMachine):
     @rule()
     def listed_anew(self) -> None:
         self.cluster.relisted_nodes(self.nodes.values())
-        self.stage.intake.listed(self.pods.values())
+        self.stage.event_handlers.listed(self.pods.values())
 
     def teardown(self) -> None:
         for decision in self.assumed.values():
@@ -179,7 +179,7 @@ class History(RuleBasedStateMachine):
         anew = Cards()
         for pods_first in (True, False):
             if pods_first:
-                anew.intake.listed(reversed(self.pods.values()))
+                anew.event_handlers.listed(reversed(self.pods.values()))
             anew.cluster.relisted_nodes(reversed(self.nodes.values()))
         for name, beat in self.beats.items():
             anew.cluster.heartbeat(name, beat, self.now)

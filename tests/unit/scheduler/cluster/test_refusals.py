@@ -46,7 +46,7 @@ def test_nothing_else_keeps_pods_away(told: ApiPod) -> None:
 
 def test_refusals_of_long_ago_do_not_count_after_a_restart() -> None:
     stage = Stage(piled("n", 2))
-    stage.intake.listed([refused()])
+    stage.event_handlers.listed([refused()])
     assert stage.why_not() == {}
 
 
@@ -70,4 +70,4 @@ def test_the_next_pod_goes_elsewhere_or_is_tried_again_without_any_event() -> No
     assert stage.place(pod("b", milli=600)) == ["n"]
     stays = stage.stays(pod("c", milli=600))
     assert "1 node(s) just refused a pod of this namespace" in stays.message
-    assert "TIME" in {cause.name for cause in stays.causes}
+    assert "TIME" in {cause.name for cause in stays.cluster_events}

@@ -186,8 +186,8 @@ def test_a_node_takes_no_new_requests_of_a_kind_that_can_not_count_on_every_devi
 def test_one_may_imagine_a_closed_node_without_who_closes_it() -> None:
     stage = Stage(piled("n", 3))
     stage.pod(pod("a", node="n", annotations={"things": "1"}))
-    with stage.cluster.imagined() as world:
-        (seat,) = stage.cluster.seats.on(NodeName("n"))
-        world.remove(seat)
+    with stage.cluster.what_if() as world:
+        (placed,) = stage.cluster.placed_pods.on(NodeName("n"))
+        world.remove(placed)
         assert stage.why_not() == {}
     assert list(stage.why_not().values()) == [["n"]]

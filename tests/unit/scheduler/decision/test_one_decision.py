@@ -12,7 +12,7 @@ from partage_plugins.answers import Scores, Slots
 from partage_plugins.api import ContainerName, NodeName, PodRequest, PodUid, Resources, Slot
 from partage_plugins.api.reasons import SAID
 from partage_plugins.errors import PluginFailed
-from partage_scheduler.decision import Barred
+from partage_scheduler.decision import FilteredNodes
 from support.sides import MAIN, THING, Thing
 from unit.scheduler.piles import GIB, TOO_FEW, Piles, World, node_of, wanting
 
@@ -76,7 +76,7 @@ def test_a_pod_that_needs_no_cpu_fits_on_a_node_that_has_less_than_none() -> Non
 
 def test_nodes_that_the_caller_bars_are_left_out_and_named() -> None:
     world = World(a=2, b=3)
-    barred = [Barred(SAID.of("node(s) had untolerated taint"), np.array([True]))]
+    barred = [FilteredNodes(SAID.of("node(s) had untolerated taint"), np.array([True]))]
     decision = world.decider.decide(wanting(2), barred)
     assert decision is not None
     assert decision.node == "b"
@@ -86,7 +86,7 @@ def test_nodes_that_the_caller_bars_are_left_out_and_named() -> None:
 
 def test_barring_one_pods_nodes_bars_no_other_pod() -> None:
     world = World(a=2)
-    assert world.decider.decide(wanting(1), [Barred(SAID.of("no"), np.array([True]))]) is None
+    assert world.decider.decide(wanting(1), [FilteredNodes(SAID.of("no"), np.array([True]))]) is None
     assert node_of(world.decider, wanting(1)) == "a"
 
 

@@ -34,10 +34,10 @@ def a_core(root: Path, nodes: Iterable[str]) -> Core:
 def add(core: Core, name: str, *, cards: int = CARDS, crishim: bool = True, beats: bool = True) -> None:
     ready = Ready(crishim=crishim, broker=True)
     inventory = of_cards([card(f"{name}-{place}") for place in range(cards)], ready=ready)
-    core.intake.nodes.changed(node(name, inventory, version=1))
+    core.event_handlers.nodes.changed(node(name, inventory, version=1))
     if beats:
         lease = {"metadata": {"name": name}, "spec": {"renewTime": _now()}}
-        core.intake.heartbeats.changed(msgspec.convert(lease, ApiLease))
+        core.event_handlers.heartbeats.changed(msgspec.convert(lease, ApiLease))
 
 
 def _now() -> str:

@@ -12,7 +12,7 @@ from partage_plugins.api import NodeName
 from partage_plugins.api.keys import EXCLUSION, GANG, GANG_SIZE, GPU_MILLI
 from partage_plugins.errors import Refused
 from partage_scheduler.core import Core
-from partage_scheduler.cycle import Stay
+from partage_scheduler.cycle import Unschedulable
 from partage_scheduler.extender.filter import BEST, GROUP, NO_MORE, UNKNOWN, NodeFilter
 from partage_scheduler.extender.filter import GANG as NO_GANGS
 from partage_scheduler.extender.messages import KnownPod, PrioritizeArgs, Uid
@@ -54,7 +54,7 @@ def test_a_pod_that_keeps_others_off_more_than_it_asks_for_is_refused_with_and_w
     with pytest.raises(Refused, match="ask for 1000 milli of each card"):
         NodeFilter(core.cycle).filter(asking(sly, *EVERYWHERE), now())
     (verdict,) = core.cycle.decide(Waiting((sly,)), now())
-    assert isinstance(verdict, Stay)
+    assert isinstance(verdict, Unschedulable)
     assert "ask for 1000 milli of each card" in verdict.message
     place(core, a_pod("whole", 1000, annotations={EXCLUSION: "x"}), N1)
 

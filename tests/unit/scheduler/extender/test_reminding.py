@@ -15,7 +15,7 @@ from partage_plugins.api import PodUid
 from partage_plugins.errors import PluginBroken, PluginFailed
 from partage_scheduler.api import StatusWriter
 from partage_scheduler.authority import NotLeading, Obstacle
-from partage_scheduler.extender.reminders import CONDITION, Reminder, TurnedAway
+from partage_scheduler.extender.reminders import CONDITION, Reminder, UnschedulablePods
 from partage_scheduler.objects import ApiPod
 from rig.client.wait import patient
 from support.fake_api import FakeApi, Refuse
@@ -186,7 +186,7 @@ async def test_a_plugin_that_is_broken_ends_it(api: FakeApi, server: ApiServer) 
 
 @given(st.integers(1, 200))
 def test_all_are_looked_at_in_turn(number: int) -> None:
-    away, pods = TurnedAway(), [a_pod(f"p{each}") for each in range(number)]
+    away, pods = UnschedulablePods(), [a_pod(f"p{each}") for each in range(number)]
     for pod in pods:
         away.told(pod, 0)
     looked, now = Counter[PodUid](), 0.0
@@ -200,7 +200,7 @@ def test_all_are_looked_at_in_turn(number: int) -> None:
 
 
 def test_whom_nobody_asks_about_any_more_is_forgotten() -> None:
-    away = TurnedAway()
+    away = UnschedulablePods()
     away.told(a_pod(), 0)
     assert away.due(2 * TRY_ALL_S)
     assert not away.due(2 * TRY_ALL_S + 10)
@@ -208,7 +208,7 @@ def test_whom_nobody_asks_about_any_more_is_forgotten() -> None:
 
 
 def test_no_more_are_kept_than_so_many() -> None:
-    away = TurnedAway()
+    away = UnschedulablePods()
     for number in range(10_001):
         away.told(a_pod(f"p{number}"), 0)
     seen = {pod.uid for now in range(10, 700) for pod in away.due(now)}

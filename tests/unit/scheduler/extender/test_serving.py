@@ -326,10 +326,10 @@ async def test_another_authority_holds_without_a_restart_and_who_was_believed_by
 ) -> None:
     before = certificates.authority
     keeping = asyncio.create_task(trust.keep_fresh(guarded.part, every_s=0.01))
-    async with connected(guarded, certificates.caller(before)) as standing:
-        assert (await asked(standing, b"/a"))[0] == 200
+    async with connected(guarded, certificates.caller(before)) as shape_scores:
+        assert (await asked(shape_scores, b"/a"))[0] == 200
         certificates.renew(authority=Authority("new"))
-        assert await is_closed(standing)
+        assert await is_closed(shape_scores)
     async with connected(guarded, certificates.caller(certificates.authority)) as known:
         assert (await asked(known, b"/a"))[0] == 200
     with pytest.raises((OSError, asyncio.IncompleteReadError)):

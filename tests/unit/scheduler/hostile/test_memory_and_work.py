@@ -142,7 +142,7 @@ def test_many_who_say_as_much_as_is_allowed_are_remembered_within_bytes() -> Non
     for number in range(600):
         terms = [near(labelled(**{f"a{number}": str(other)}), HOSTNAME) for other in range(32)]
         told.barred(pod("w", affinity=apart(*terms)), 20)
-    assert 0 < inside(told, "_wishes").bytes <= 16 * MIB
+    assert 0 < inside(told, "_affinity_terms").bytes <= 16 * MIB
     assert 0 < inside(told, "_kinds").bytes <= 32 * MIB
     assert len(inside(told, "_kinds", "_groups")) < 2048
     assert inside(told, "_nodes").bytes <= 64 * MIB
@@ -160,7 +160,7 @@ def test_terms_about_all_pods_are_asked_once_for_pods_that_look_alike() -> None:
             for other in range(4)
         ]
         told.put_pod(Slot(number), pod(f"large-{number}", namespace="theirs", affinity=apart(*of_all)))
-    apart_from = inside(told, "_nearness", "_apart")
+    apart_from = inside(told, "_inter_pod_affinity", "_apart")
     together = apart_from._together
 
     def counted(terms: Any) -> Any:
@@ -186,7 +186,7 @@ def test_terms_about_the_pods_of_one_namespace_are_no_matter_to_those_of_others(
             for other in range(32)
         ]
         told.put_pod(Slot(number % 20), pod(f"large-{number}", namespace="theirs", affinity=apart(*terms)))
-    assert inside(told, "_nearness", "_apart", "_by_handle").candidates("team", {"app": "web"}.items()) == []
+    assert inside(told, "_inter_pod_affinity", "_apart", "_by_handle").candidates("team", {"app": "web"}.items()) == []
     assert told.barred(pod("p", namespace="team"), 20) == []
     (unwelcome,) = told.barred(pod("p", namespace="theirs"), 20)
     assert unwelcome.flags(20).all()

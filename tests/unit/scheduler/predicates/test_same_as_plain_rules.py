@@ -138,7 +138,15 @@ def test_what_came_and_went_leaves_nothing_behind(seed: int) -> None:
 
 def in_use(told: Predicates) -> dict[str, int]:
     """How much is kept of pods, by who keeps it."""
-    keepers = [(name, getattr(told, name)) for name in ("_kinds", "_ports", "_nearness", "_preferring", "_reach")]
+    keepers = [
+        (name, getattr(told, name)) for name in ("_kinds", "_ports", "_inter_pod_affinity", "_preferring", "_reach")
+    ]
     pods = {name: len(getattr(told, name)) for name in ("_present",)}
-    kept = {"_kinds": "_kinds", "_ports": "_used", "_nearness": "_apart", "_preferring": "_held", "_reach": "_used"}
+    kept = {
+        "_kinds": "_kinds",
+        "_ports": "_used",
+        "_inter_pod_affinity": "_apart",
+        "_preferring": "_held",
+        "_reach": "_used",
+    }
     return pods | {name: len(getattr(keeper, kept[name])) for name, keeper in keepers}

@@ -36,14 +36,14 @@ def test_of_a_pod_that_prefers_nothing_nothing_is_said() -> None:
 
 
 def test_preferred_node_affinity_adds_up() -> None:
-    def wishing(weight: int, *values: str) -> Json:
+    def with_affinity(weight: int, *values: str) -> Json:
         return {
             "weight": weight,
             "preference": {"matchExpressions": [{"key": "disk", "operator": "In", "values": values}]},
         }
 
-    wishes = {"nodeAffinity": {PREFERRED: [wishing(10, "ssd", "hdd"), wishing(5, "hdd")]}}
-    liked = world().liked(pod("p", affinity=wishes))
+    affinity_terms = {"nodeAffinity": {PREFERRED: [with_affinity(10, "ssd", "hdd"), with_affinity(5, "hdd")]}}
+    liked = world().liked(pod("p", affinity=affinity_terms))
     assert liked is not None
     assert liked["b1"] > liked["a1"] > liked["a2"] == 0
 

@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from partage_plugins.api import PodUid
-from partage_scheduler.cluster import Cause
+from partage_scheduler.cluster import ClusterEvent
 from partage_scheduler.objects import ApiBudget, ApiPod
 from partage_scheduler.preemption import NoVictims
 from support.extent import examples
@@ -52,7 +52,7 @@ def test_a_pod_that_was_bound_elsewhere_meanwhile_keeps_nothing() -> None:
     stage, low = waiting()
     stage.cluster.node(carded("n", "ok"))
     stage.cluster.pod_gone(low)
-    assert Cause.FREED in stage.cluster.pod(pod("new", node="n", milli=500, priority=5))
+    assert ClusterEvent.FREED in stage.cluster.pod(pod("new", node="n", milli=500, priority=5))
     assert stage.decides(pod("lower", milli=1000)) == "m"
 
 

@@ -7,13 +7,13 @@ import pytest
 from partage_plugins.api import PodUid, keys
 from partage_plugins.codecs import read_gang
 from partage_plugins.errors import DecodeError
-from partage_scheduler.cluster.causes import Cause
+from partage_scheduler.cluster.cluster_events import ClusterEvent
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.queue import Queue, QueueSettings
 from support.objects import pod
 
-FREED = frozenset((Cause.FREED,))
-NONE: frozenset[Cause] = frozenset()
+FREED = frozenset((ClusterEvent.FREED,))
+NONE: frozenset[ClusterEvent] = frozenset()
 
 
 def members(count: int, *, size: int = 3, gang: str = "train") -> list[ApiPod]:
@@ -25,7 +25,9 @@ class Stage:
 
     def __init__(self, *pods: ApiPod, timeout_s: float = 60.0) -> None:
         self.running: dict[str, int] = {}
-        self.queue = Queue(QueueSettings(gang_timeout_s=timeout_s), seated=lambda gang: self.running.get(gang.name, 0))
+        self.queue = Queue(
+            QueueSettings(gang_timeout_s=timeout_s), placed_on=lambda gang: self.running.get(gang.name, 0)
+        )
         self.offer(*pods)
 
     def offer(self, *pods: ApiPod, now: float = 0.0) -> None:
@@ -42,9 +44,9 @@ class Stage:
             self.running[gang] = self.running.get(gang, 0) + 1
             self.queue.withdraw(PodUid(f"uid-{name}"))
 
-    def failed(self, *pods: str, causes: frozenset[Cause] = FREED, now: float = 0.0) -> None:
+    def failed(self, *pods: str, cluster_events: frozenset[ClusterEvent] = FREED, now: float = 0.0) -> None:
         for name in pods:
-            self.queue.failed(PodUid(f"uid-{name}"), causes, now)
+            self.queue.failed(PodUid(f"uid-{name}"), cluster_events, now)
 
 
 def test_a_gang_comes_up_as_one_when_its_last_pod_is_there() -> None:
@@ -89,7 +91,7 @@ def test_more_pods_than_its_size_come_up_one_by_one_after_it() -> None:
 def test_a_gang_fails_as_one_and_comes_up_as_one() -> None:
     stage = Stage(*members(3))
     stage.next()
-    stage.failed("train-0", "train-1", causes=NONE)
+    stage.failed("train-0", "train-1", cluster_events=NONE)
     assert stage.next(99.0) is None
     stage.failed("train-2")
     stage.queue.happened(FREED, 99.0)
@@ -100,7 +102,7 @@ def test_what_was_left_behind_of_a_gang_of_which_others_are_bound_comes_up_alone
     stage = Stage(*members(3))
     stage.next()
     stage.bound("train-0", "train-1")
-    stage.failed("train-2", causes=frozenset((Cause.TIME,)))
+    stage.failed("train-2", cluster_events=frozenset((ClusterEvent.TIME,)))
     assert stage.next(1.0) == ["train-2"]
 
 

@@ -9,17 +9,17 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from partage_plugins.api import Gang, PodUid
 from partage_plugins.codecs import read_gang
-from partage_scheduler.cluster.causes import Cause
+from partage_scheduler.cluster.cluster_events import ClusterEvent
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.queue import Queue, QueueSettings
-from partage_scheduler.queue.units import Place
+from partage_scheduler.queue.groups import Place
 from support.extent import examples
 from support.objects import pod
 
 NAMES = [f"p{number}" for number in range(8)]
 MOST_S = 10.0
 names = st.sampled_from(NAMES)
-causes = st.frozensets(st.sampled_from(list(Cause)), max_size=3)
+cluster_events = st.frozensets(st.sampled_from(list(ClusterEvent)), max_size=3)
 gangs = st.sampled_from([None, ("one", 2), ("two", 3)])
 
 
@@ -30,10 +30,10 @@ class Anything(RuleBasedStateMachine):
         super().__init__()
         self.now = 0.0
         self.running: dict[Gang, int] = {}
-        self.queue = Queue(QueueSettings(gang_timeout_s=30.0), seated=lambda gang: self.running.get(gang, 0))
+        self.queue = Queue(QueueSettings(gang_timeout_s=30.0), placed_on=lambda gang: self.running.get(gang, 0))
         self.pods: dict[PodUid, ApiPod] = {}
         self.flying: set[PodUid] = set()
-        self.awaited: dict[PodUid, frozenset[Cause]] = {}
+        self.awaited: dict[PodUid, frozenset[ClusterEvent]] = {}
         """Of pods without a gang that failed and for which nothing has happened since."""
         self.owed: set[PodUid] = set()
         """Pods without a gang that must come up: new, changed, or concerned by what happened."""
@@ -82,8 +82,8 @@ class Anything(RuleBasedStateMachine):
         self.awaited.pop(uid, None)
         self.owed.discard(uid)
 
-    @rule(happened=causes)
-    def something_happened(self, happened: frozenset[Cause]) -> None:
+    @rule(happened=cluster_events)
+    def something_happened(self, happened: frozenset[ClusterEvent]) -> None:
         self.queue.happened(happened, self.now)
         for uid, awaited in list(self.awaited.items()):
             if awaited & happened:
@@ -93,7 +93,7 @@ class Anything(RuleBasedStateMachine):
             if uid in self.pods:
                 self.news.setdefault(uid, set()).update(happened)
 
-    news: dict[PodUid, set[Cause]]
+    news: dict[PodUid, set[ClusterEvent]]
 
     @rule()
     def next(self) -> None:
@@ -112,8 +112,8 @@ class Anything(RuleBasedStateMachine):
             enough = len(waiting.pods) + self.running.get(waiting.gang, 0) >= waiting.gang.size
             assert enough == (waiting.lacking == 0)
 
-    @rule(wanted=causes, data=st.data())
-    def failed(self, wanted: frozenset[Cause], data: st.DataObject) -> None:
+    @rule(wanted=cluster_events, data=st.data())
+    def failed(self, wanted: frozenset[ClusterEvent], data: st.DataObject) -> None:
         if not self.flying:
             return
         uid = data.draw(st.sampled_from(sorted(self.flying)))
@@ -121,7 +121,7 @@ class Anything(RuleBasedStateMachine):
         self.queue.failed(uid, wanted, self.now)
         if not self.alone(self.pods[uid]):
             return
-        if uid in self.owed or self.news[uid] & wanted or Cause.TIME in wanted:
+        if uid in self.owed or self.news[uid] & wanted or ClusterEvent.TIME in wanted:
             self.owed.add(uid)
         else:
             self.awaited[uid] = wanted
@@ -155,7 +155,7 @@ class Anything(RuleBasedStateMachine):
     def teardown(self) -> None:
         """Whoever is owed a try gets it as soon as all rests are over, and all who fly have landed."""
         for uid in list(self.flying):
-            self.queue.failed(uid, frozenset((Cause.TIME,)), self.now)
+            self.queue.failed(uid, frozenset((ClusterEvent.TIME,)), self.now)
             if self.alone(self.pods[uid]):
                 self.owed.add(uid)
         came: set[PodUid] = set()
@@ -163,9 +163,9 @@ class Anything(RuleBasedStateMachine):
             came |= {each.uid for each in waiting.pods}
         assert self.owed <= came
         assert not came & self.awaited.keys()
-        for unit in vars(self.queue)["_units"].values():
-            if unit.gang is not None and unit.place is Place.GATHERING:
-                assert len(unit.members) + self.running.get(unit.gang, 0) < unit.gang.size
+        for group in vars(self.queue)["_groups"].values():
+            if group.gang is not None and group.place is Place.GATHERING:
+                assert len(group.members) + self.running.get(group.gang, 0) < group.gang.size
 
 
 Anything.TestCase.settings = settings(max_examples=examples(40), stateful_step_count=40, deadline=None)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from partage_plugins.api import PodUid
-from partage_scheduler.cluster.causes import Cause
+from partage_scheduler.cluster.cluster_events import ClusterEvent
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.queue import Queue
 from support.objects import pod
 
-FREED, POD, TIME = frozenset((Cause.FREED,)), frozenset((Cause.POD,)), frozenset((Cause.TIME,))
-NONE: frozenset[Cause] = frozenset()
+FREED, POD, TIME = frozenset((ClusterEvent.FREED,)), frozenset((ClusterEvent.POD,)), frozenset((ClusterEvent.TIME,))
+NONE: frozenset[ClusterEvent] = frozenset()
 A = PodUid("uid-a")
 
 
@@ -30,10 +30,10 @@ def names(queue: Queue, now: float = 0.0) -> list[str]:
     return found
 
 
-def fail(queue: Queue, causes: frozenset[Cause], now: float, *pods: str) -> None:
+def fail(queue: Queue, cluster_events: frozenset[ClusterEvent], now: float, *pods: str) -> None:
     assert names(queue, now) == list(pods)
     for each in pods:
-        queue.failed(PodUid(f"uid-{each}"), causes, now)
+        queue.failed(PodUid(f"uid-{each}"), cluster_events, now)
 
 
 def test_the_higher_priority_comes_first_then_the_older_then_the_one_offered_first() -> None:
@@ -60,7 +60,7 @@ def test_what_is_not_to_be_placed_is_not_queued(other: ApiPod) -> None:
 def test_a_gated_pod_comes_up_when_its_last_gate_is_gone() -> None:
     queue = queue_of(pod("a", gates=("one", "two")))
     queue.offer(pod("a", gates=("two",)), 1.0)
-    queue.happened(frozenset(Cause), 2.0)
+    queue.happened(frozenset(ClusterEvent), 2.0)
     assert names(queue, 99.0) == []
     assert queue.sizes()["gated"] == 1
     queue.offer(pod("a"), 100.0)
@@ -100,7 +100,7 @@ def test_rests_double_up_to_the_most_and_time_alone_ends_them_where_time_is_the_
 def test_an_event_does_not_end_a_rest_after_an_error() -> None:
     queue = queue_of(pod("a"))
     fail(queue, TIME, 0.0, "a")
-    queue.happened(frozenset(Cause) - TIME, 0.1)
+    queue.happened(frozenset(ClusterEvent) - TIME, 0.1)
     assert names(queue, 0.9) == []
     assert names(queue, 1.0) == ["a"]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from partage_plugins.api import PodUid
-from partage_scheduler.cluster.causes import Cause
+from partage_scheduler.cluster.cluster_events import ClusterEvent
 from partage_scheduler.queue import Queue
 from support.objects import pod
 
-FREED = frozenset((Cause.FREED,))
+FREED = frozenset((ClusterEvent.FREED,))
 
 
 def flooded(count: int, queue: Queue | None = None) -> Queue:

@@ -22,7 +22,7 @@ from partage_plugins.api.keys import ALLOCATION, CARDS
 from partage_plugins.codecs import encode_allocation
 from partage_scheduler.sharepods.cards import CardBook, Pair, cards_of
 from partage_scheduler.sharepods.objects import Key, OwnedPod, SharePod
-from partage_scheduler.sharepods.report import status_of
+from partage_scheduler.sharepods.status import status_of
 from unit.scheduler.sharepods.world import a_share
 
 PAIR = Pair("n1", "abcde")

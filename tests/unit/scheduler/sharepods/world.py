@@ -29,9 +29,9 @@ from partage_plugins.api.keys import AFFINITY, ALLOCATION, CARDS, GPU_MILLI
 from partage_plugins.codecs import encode_allocation
 from partage_plugins.codecs.native import read_requests
 from partage_plugins.framework.requests import pod_request
-from partage_scheduler.sharepods.controller import Controller, Herald
+from partage_scheduler.sharepods.controller import Controller, EventRecorder
 from partage_scheduler.sharepods.objects import GPUID, OwnedPod, SharePod
-from partage_scheduler.sharepods.scene import LONGEST_REST_S, Scene
+from partage_scheduler.sharepods.state import LONGEST_REST_S, State
 from partage_scheduler.sharepods.step import Planner
 
 Json = dict[str, Any]
@@ -64,21 +64,21 @@ class World:
         """What the next call that changes something loses: `call`, `answer`, or nothing."""
         self.created: list[str] = []
         self._numbers = count(1)
-        self._unheard: deque[Callable[[Scene], None]] = deque()
+        self._unheard: deque[Callable[[State], None]] = deque()
         self.begin()
 
     def begin(self) -> None:
         """A new controller, which asks for all that there is."""
         names = (f"g{number:04}" for number in self._numbers)
         self._unheard.clear()
-        self.scene = scene = Scene(lambda: next(names))
+        self.scene = scene = State(lambda: next(names))
         scene.shares.listed([msgspec.convert(each, SharePod) for each in self.shares.values()])
         scene.pods.listed([msgspec.convert(each, OwnedPod) for each in self.pods.values()])
         self.controller = Controller(
             cast("ApiServer", self),
             scene,
             Planner(scene.cards, requests, scheduler="partage-scheduler"),
-            Herald(cast("ApiServer", self), instance="test"),
+            EventRecorder(cast("ApiServer", self), instance="test"),
             may_act=lambda: True,
             within_s=1,
             clock=lambda: self.now,

@@ -14,8 +14,8 @@ from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from partage_plugins.cache import Cache
 from partage_scheduler.predicates.nodes import Nodes
-from partage_scheduler.predicates.places import Tally
 from partage_scheduler.predicates.pod_selectors import Labels, Namespaces, PodSelector
+from partage_scheduler.predicates.topology_domains import Tally
 
 MOST_BYTES: Final = 32 << 20
 _KIND_BYTES: Final = 256
@@ -25,7 +25,7 @@ _GROUP_BYTES: Final = 16 << 10
 Pair = tuple[str, str]
 
 
-class KindKey(NamedTuple):
+class LabelSetKey(NamedTuple):
     """Namespace, labels and deletion state that the pods of one kind share."""
 
     namespace: str
@@ -40,12 +40,12 @@ class GroupKey(NamedTuple):
     with_going: bool
 
 
-class Kind:
+class LabelSet:
     """Pods with equal keys, and how many of them are on each slot."""
 
     __slots__ = ("by_slot", "groups", "is_going", "key", "labels", "namespace")
 
-    def __init__(self, key: KindKey) -> None:
+    def __init__(self, key: LabelSetKey) -> None:
         self.key = key
         self.namespace, self.is_going = key.namespace, key.is_going
         self.labels = dict(key.labels)
@@ -61,7 +61,7 @@ class PodGroup:
     def __init__(self, key: GroupKey, nodes: Nodes) -> None:
         self.key = key
         self.tally = Tally(nodes)
-        self.kinds: dict[Kind, None] = {}
+        self.kinds: dict[LabelSet, None] = {}
         self._asking_bytes = sum(each.bytes for each in key.choosers)
 
     @property
@@ -125,12 +125,12 @@ class ByHandle(Generic[H]):
         return found
 
 
-class Kinds:
+class LabelSetIndex:
     def __init__(self, nodes: Nodes, namespaces: Namespaces) -> None:
         self._nodes, self._namespaces = nodes, namespaces
-        self._kinds: dict[KindKey, Kind] = {}
-        self._by_pair: dict[Pair, dict[Kind, None]] = {}
-        self._by_namespace: dict[str, dict[Kind, None]] = {}
+        self._kinds: dict[LabelSetKey, LabelSet] = {}
+        self._by_pair: dict[Pair, dict[LabelSet, None]] = {}
+        self._by_namespace: dict[str, dict[LabelSet, None]] = {}
         self._groups: dict[GroupKey, PodGroup] = {}
         self._kept = Cache[PodGroup, PodGroup](MOST_BYTES)
         self._by_handle = ByHandle[PodGroup]()
@@ -139,18 +139,18 @@ class Kinds:
     def bytes(self) -> int:
         return self._kept.bytes
 
-    def same(self, key: KindKey) -> KindKey:
+    def same(self, key: LabelSetKey) -> LabelSetKey:
         """The equal key that is stored here, so that thousands of equal pods share one."""
         kind = self._kinds.get(key)
         return key if kind is None else kind.key
 
-    def take(self, slot: int, key: KindKey) -> None:
+    def take(self, slot: int, key: LabelSetKey) -> None:
         kind = self._kinds.get(key) or self._made(key)
         kind.by_slot[slot] = kind.by_slot.get(slot, 0) + 1
         for group in kind.groups:
             group.tally.add(slot, 1)
 
-    def give_back(self, slot: int, key: KindKey) -> None:
+    def give_back(self, slot: int, key: LabelSetKey) -> None:
         kind = self._kinds[key]
         for group in kind.groups:
             group.tally.add(slot, -1)
@@ -178,8 +178,8 @@ class Kinds:
             self._kept.pop(group)
             self._dissolve(group)
 
-    def _made(self, key: KindKey) -> Kind:
-        kind = self._kinds[key] = Kind(key)
+    def _made(self, key: LabelSetKey) -> LabelSet:
+        kind = self._kinds[key] = LabelSet(key)
         self._by_namespace.setdefault(key.namespace, {})[kind] = None
         for pair in key.labels:
             self._by_pair.setdefault(pair, {})[kind] = None
@@ -187,7 +187,7 @@ class Kinds:
             self._join(kind, group)
         return kind
 
-    def _drop(self, kind: Kind) -> None:
+    def _drop(self, kind: LabelSet) -> None:
         del self._kinds[kind.key]
         for group in kind.groups:
             del group.kinds[kind]
@@ -209,7 +209,7 @@ class Kinds:
                 group.tally.gather(kind.by_slot)
         return group
 
-    def _candidates(self, group: PodGroup) -> list[Kind]:
+    def _candidates(self, group: PodGroup) -> list[LabelSet]:
         if group.handle is not None:
             return list(self._by_pair.get(group.handle, ()))
         if group.within is None:
@@ -224,7 +224,7 @@ class Kinds:
         for kind in group.kinds:
             del kind.groups[group]
 
-    def _join(self, kind: Kind, group: PodGroup) -> bool:
+    def _join(self, kind: LabelSet, group: PodGroup) -> bool:
         if kind.is_going and not group.key.with_going:
             return False
         labels: Labels = self._namespaces.labels(kind.namespace)

@@ -17,12 +17,12 @@ from partage_scheduler.cluster.verified import Held
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.predicates.needs import needs
 
-_NO_SEATS: Final[Mapping[PodUid, Seat]] = {}
+_NO_SEATS: Final[Mapping[PodUid, PlacedPod]] = {}
 _NO_NODES: Final[Mapping[NodeName, int]] = {}
 _NO_KIND: Final[frozenset[Kind]] = frozenset()
 
 
-class Seat:
+class PlacedPod:
     """A pod on a node, assumed or confirmed."""
 
     __slots__ = ("_usages", "allocation", "assumed", "closes", "held", "is_resized", "needs", "node", "pod")
@@ -66,80 +66,80 @@ def gang_of(pod: ApiPod) -> Gang | None:
         return None
 
 
-class Seats:
+class PlacedPods:
     def __init__(self) -> None:
-        self._seats: dict[PodUid, Seat] = {}
-        self._on: dict[NodeName, dict[PodUid, Seat]] = {}
+        self._placed_pods: dict[PodUid, PlacedPod] = {}
+        self._on: dict[NodeName, dict[PodUid, PlacedPod]] = {}
         self._gangs: dict[Gang, Counter[NodeName]] = {}
         self._priorities: Counter[int] = Counter()
-        self._wishing: dict[PodUid, Seat] = {}
+        self._wishing: dict[PodUid, PlacedPod] = {}
 
     def __len__(self) -> int:
-        return len(self._seats)
+        return len(self._placed_pods)
 
-    def get(self, uid: PodUid) -> Seat | None:
-        return self._seats.get(uid)
+    def get(self, uid: PodUid) -> PlacedPod | None:
+        return self._placed_pods.get(uid)
 
     def node_of(self, uid: PodUid) -> NodeName | None:
         """The node that a pod is on or assumed on; None if it is pending."""
-        seat = self._seats.get(uid)
-        return None if seat is None else seat.node
+        placed = self._placed_pods.get(uid)
+        return None if placed is None else placed.node
 
-    def on(self, node: NodeName) -> tuple[Seat, ...]:
+    def on(self, node: NodeName) -> tuple[PlacedPod, ...]:
         return tuple(self._on.get(node, _NO_SEATS).values())
 
     def of_gang(self, gang: Gang) -> Mapping[NodeName, int]:
         """Number of its pods on each node."""
         return self._gangs.get(gang, _NO_NODES)
 
-    def seated(self, gang: Gang) -> int:
+    def placed_on(self, gang: Gang) -> int:
         """Number of its pods on nodes, assumed ones included."""
         return sum(self.of_gang(gang).values())
 
-    def wishing(self) -> tuple[Seat, ...]:
+    def with_affinity(self) -> tuple[PlacedPod, ...]:
         """Pods that ask for a resize, or were resized."""
         return tuple(self._wishing.values())
 
-    def of_namespace(self, namespace: str) -> Iterator[Seat]:
-        return (seat for seat in self._seats.values() if seat.pod.namespace == namespace)
+    def of_namespace(self, namespace: str) -> Iterator[PlacedPod]:
+        return (placed for placed in self._placed_pods.values() if placed.pod.namespace == namespace)
 
-    def resized(self) -> Iterator[Seat]:
+    def resized(self) -> Iterator[PlacedPod]:
         """Pods with other amounts than they first requested; few, if any."""
         return (each for each in self._wishing.values() if each.is_resized)
 
     def has_lower(self, priority: int) -> bool:
         return min(self._priorities, default=priority) < priority
 
-    def add(self, seat: Seat) -> None:
-        self._priorities[seat.pod.priority] += 1
-        self._seats[seat.pod.uid] = self._on.setdefault(seat.node, {})[seat.pod.uid] = seat
-        self._note(seat)
-        self._count(seat.pod, seat.node, 1)
+    def add(self, placed: PlacedPod) -> None:
+        self._priorities[placed.pod.priority] += 1
+        self._placed_pods[placed.pod.uid] = self._on.setdefault(placed.node, {})[placed.pod.uid] = placed
+        self._note(placed)
+        self._count(placed.pod, placed.node, 1)
 
-    def remove(self, seat: Seat) -> None:
-        uid = seat.pod.uid
-        del self._seats[uid], self._on[seat.node][uid]
+    def remove(self, placed: PlacedPod) -> None:
+        uid = placed.pod.uid
+        del self._placed_pods[uid], self._on[placed.node][uid]
         self._wishing.pop(uid, None)
-        if not self._on[seat.node]:
-            del self._on[seat.node]
-        priority = seat.pod.priority
+        if not self._on[placed.node]:
+            del self._on[placed.node]
+        priority = placed.pod.priority
         self._priorities[priority] -= 1
         if not self._priorities[priority]:
             del self._priorities[priority]
-        self._count(seat.pod, seat.node, -1)
+        self._count(placed.pod, placed.node, -1)
 
-    def update(self, seat: Seat, pod: ApiPod) -> None:
-        if gang_of(pod) != gang_of(seat.pod):
-            self._count(seat.pod, seat.node, -1)
-            self._count(pod, seat.node, 1)
-        seat.pod = pod  # same priority: a pod's priority never changes
-        self._note(seat)
+    def update(self, placed: PlacedPod, pod: ApiPod) -> None:
+        if gang_of(pod) != gang_of(placed.pod):
+            self._count(placed.pod, placed.node, -1)
+            self._count(pod, placed.node, 1)
+        placed.pod = pod  # same priority: a pod's priority never changes
+        self._note(placed)
 
-    def _note(self, seat: Seat) -> None:
-        if RESIZE in seat.pod.metadata.annotations or seat.is_resized:
-            self._wishing[seat.pod.uid] = seat
+    def _note(self, placed: PlacedPod) -> None:
+        if RESIZE in placed.pod.metadata.annotations or placed.is_resized:
+            self._wishing[placed.pod.uid] = placed
         else:
-            self._wishing.pop(seat.pod.uid, None)
+            self._wishing.pop(placed.pod.uid, None)
 
     def _count(self, pod: ApiPod, node: NodeName, sign: int) -> None:
         gang = gang_of(pod)

@@ -29,7 +29,7 @@ def plus(room: Resources, needs: Resources) -> Resources:
     return Resources(cpu_milli=room.cpu_milli + needs.cpu_milli, memory_bytes=room.memory_bytes + needs.memory_bytes)
 
 
-class Rooms:
+class FreeResources:
     """Free CPU and memory by slot, as arrays."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Final
 
 
-class Cause(Enum):
+class ClusterEvent(Enum):
     NODE = "node"
     """A node was added or changed, or its heartbeat is back."""
     INVENTORY = "inventory"
@@ -25,5 +25,5 @@ class Cause(Enum):
     """Only time has passed: what failed may succeed next time."""
 
 
-NOTHING: Final[frozenset[Cause]] = frozenset()
+NOTHING: Final[frozenset[ClusterEvent]] = frozenset()
 """No event that could help a pending pod."""

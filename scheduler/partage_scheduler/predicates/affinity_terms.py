@@ -20,17 +20,17 @@ _BY_LABELS: Final = b"atchLabelKeys"
 """In the encoded terms of a pod whose terms refer to its own values of some labels."""
 
 
-class Near(NamedTuple):
+class RequiredTerm(NamedTuple):
     """A pod selector, and the node label that defines the topology domain."""
 
     chooser: PodSelector
     topology_key: str
 
 
-class Liked(NamedTuple):
+class PreferredTerm(NamedTuple):
     """A preferred term: affinity above 0, anti-affinity below."""
 
-    near: Near
+    near: RequiredTerm
     weight: int
 
 
@@ -45,11 +45,11 @@ class Spread(NamedTuple):
     """Only nodes whose taints the pod tolerates count."""
 
 
-class Wishes(NamedTuple):
-    with_all: tuple[Near, ...] = ()
-    with_none: tuple[Near, ...] = ()
+class AffinityTerms(NamedTuple):
+    with_all: tuple[RequiredTerm, ...] = ()
+    with_none: tuple[RequiredTerm, ...] = ()
     spread: tuple[Spread, ...] = ()
-    liked: tuple[Liked, ...] = ()
+    liked: tuple[PreferredTerm, ...] = ()
     spread_anyway: tuple[Spread, ...] = ()
 
     @property
@@ -58,18 +58,18 @@ class Wishes(NamedTuple):
         return tuple(near.chooser for near in self.with_all)
 
 
-NONE: Final = Wishes()
+NONE: Final = AffinityTerms()
 
 
-class WishReader:
+class AffinityTermReader:
     def __init__(self) -> None:
-        self._read = Cache[bytes, Wishes](_MOST_BYTES)
+        self._read = Cache[bytes, AffinityTerms](_MOST_BYTES)
 
     @property
     def bytes(self) -> int:
         return self._read.bytes
 
-    def of(self, pod: ApiPod) -> Wishes:
+    def of(self, pod: ApiPod) -> AffinityTerms:
         spec = pod.spec
         affinity = spec.affinity
         has_terms = affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity)
@@ -86,11 +86,11 @@ class WishReader:
         return found
 
 
-def read(pod: ApiPod) -> Wishes:
+def read(pod: ApiPod) -> AffinityTerms:
     affinity = pod.spec.affinity
     near = affinity.pod_affinity if affinity is not None else None
     apart = affinity.pod_anti_affinity if affinity is not None else None
-    return Wishes(
+    return AffinityTerms(
         with_all=_required(near, pod),
         with_none=_required(apart, pod),
         spread=_spread(pod, DO_NOT),
@@ -99,16 +99,16 @@ def read(pod: ApiPod) -> Wishes:
     )
 
 
-def _required(affinity: PodAffinity | None, pod: ApiPod) -> tuple[Near, ...]:
+def _required(affinity: PodAffinity | None, pod: ApiPod) -> tuple[RequiredTerm, ...]:
     terms = affinity.required if affinity is not None else ()
-    return tuple(Near(of_term(term, pod.namespace, pod.metadata.labels), term.topology_key) for term in terms)
+    return tuple(RequiredTerm(of_term(term, pod.namespace, pod.metadata.labels), term.topology_key) for term in terms)
 
 
-def _preferred(affinity: PodAffinity | None, pod: ApiPod, sign: int) -> tuple[Liked, ...]:
+def _preferred(affinity: PodAffinity | None, pod: ApiPod, sign: int) -> tuple[PreferredTerm, ...]:
     preferred = affinity.preferred if affinity is not None else ()
     return tuple(
-        Liked(
-            Near(
+        PreferredTerm(
+            RequiredTerm(
                 of_term(each.pod_affinity_term, pod.namespace, pod.metadata.labels), each.pod_affinity_term.topology_key
             ),
             sign * each.weight,

@@ -11,7 +11,7 @@ from partage_plugins.api import Gang, PodUid
 from partage_plugins.codecs import read_gang
 from partage_plugins.codecs.gangs import MOST_PODS
 from partage_plugins.errors import DecodeError
-from partage_scheduler.cluster.causes import NOTHING, Cause
+from partage_scheduler.cluster.cluster_events import NOTHING, ClusterEvent
 from partage_scheduler.objects import ApiPod
 
 Key: TypeAlias = "PodUid | Gang"
@@ -44,11 +44,11 @@ class Waiting:
     """Number of earlier tries."""
 
 
-class Unit:
+class QueuedGroup:
     __slots__ = (
         "attempts",
-        "causes",
         "changed",
+        "cluster_events",
         "failed",
         "flying",
         "jumped",
@@ -74,7 +74,7 @@ class Unit:
         self.attempts = 0
         self.until = 0.0
         """When its back-off is over, or the time for which a gang waits for its pods."""
-        self.causes: frozenset[Cause] = NOTHING
+        self.cluster_events: frozenset[ClusterEvent] = NOTHING
         """Cluster events that make it worth another try."""
         self.stirred = self.jumped = self.late = False
         """Whether one of them occurred; whether its last try skipped the back-off; whether its gang is overdue."""

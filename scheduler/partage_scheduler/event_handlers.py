@@ -13,7 +13,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from partage_base.kube.undecodable import Undecodable
 from partage_plugins.api import PodUid
 from partage_plugins.api.keys import ALLOCATION, RESIZED_PODS, SIGNATURE
-from partage_scheduler.cluster import Cause, Cluster
+from partage_scheduler.cluster import Cluster, ClusterEvent
 from partage_scheduler.objects import ApiLease, ApiNode, ApiPod, ApiResourceClaim
 from partage_scheduler.objects.base import Meta
 from partage_scheduler.objects.specs import PodSpec
@@ -23,13 +23,15 @@ from partage_scheduler.queue import Queue
 from partage_scheduler.quotas import Quotas
 from partage_scheduler.versions import Versions
 
-Causes = frozenset[Cause]
+Causes = frozenset[ClusterEvent]
 Clock = Callable[[], float]
-_NAMESPACE, _CLAIM, _VOLUME = (frozenset((each,)) for each in (Cause.NAMESPACE, Cause.CLAIM, Cause.VOLUME))
-_FREED: Final = frozenset((Cause.CLAIM, Cause.FREED))
+_NAMESPACE, _CLAIM, _VOLUME = (
+    frozenset((each,)) for each in (ClusterEvent.NAMESPACE, ClusterEvent.CLAIM, ClusterEvent.VOLUME)
+)
+_FREED: Final = frozenset((ClusterEvent.CLAIM, ClusterEvent.FREED))
 
 
-class PodIntake:
+class PodHandler:
     """Handles pods of all schedulers: counts those on nodes, queues this scheduler's pods without a node."""
 
     def __init__(
@@ -64,15 +66,15 @@ class PodIntake:
         """Handles a full list; undecodable pods keep what they held."""
         pods, now = {pod.uid: pod for pod in items}, self._clock()
         there = pods.keys() | {PodUid(each.uid) for each in unread}
-        causes = self._cluster.none_unread()
+        cluster_events = self._cluster.none_unread()
         for uid in [PodUid(uid) for uid in self._seen.known() if uid not in there]:
-            causes |= self._ended(uid)
+            cluster_events |= self._ended(uid)
         news = [pod for pod in pods.values() if self._seen.is_news(pod.uid, pod.metadata.resource_version)]
         for pod in news:
-            causes |= self._told(pod)
+            cluster_events |= self._told(pod)
         for pod in news:
             self._offer(pod, now)
-        self._queue.happened(causes, now)
+        self._queue.happened(cluster_events, now)
 
     def changed(self, item: ApiPod) -> None:
         if not self._seen.is_news(item.uid, item.metadata.resource_version):
@@ -80,9 +82,9 @@ class PodIntake:
         now = self._clock()
         if item.is_refused and item.spec.scheduler_name == self._ours:
             self._cluster.refused(item, now)
-        causes = self._told(item)
+        cluster_events = self._told(item)
         self._offer(item, now)
-        self._queue.happened(causes, now)
+        self._queue.happened(cluster_events, now)
 
     def gone(self, item: ApiPod) -> None:
         self._gone(item.uid)
@@ -100,10 +102,10 @@ class PodIntake:
     def _gone(self, uid: PodUid) -> None:
         self._queue.happened(self._ended(uid), self._clock())
 
-    def _told(self, pod: ApiPod) -> frozenset[Cause]:
+    def _told(self, pod: ApiPod) -> frozenset[ClusterEvent]:
         return self._ended(pod.uid) if pod.is_terminal else self._cluster.pod(pod)
 
-    def _ended(self, uid: PodUid) -> frozenset[Cause]:
+    def _ended(self, uid: PodUid) -> frozenset[ClusterEvent]:
         """Drops the pod for good; late events of it are ignored."""
         self._seen.gone(uid)
         self._forget(uid)
@@ -135,7 +137,7 @@ def _legible(which: Undecodable) -> ApiPod:
     return ApiPod(metadata=meta, spec=PodSpec(node_name=which.node))
 
 
-class NodeIntake:
+class NodeHandler:
     def __init__(self, cluster: Cluster, queue: Queue, *, clock: Clock) -> None:
         self._cluster, self._queue, self._clock = cluster, queue, clock
 
@@ -157,7 +159,7 @@ class NodeIntake:
         self._queue.happened(self._cluster.node_gone(which.key[1]), now)
 
 
-class HeartbeatIntake:
+class HeartbeatHandler:
     """Handles the Leases by which advertisers confirm that their nodes' inventories are current."""
 
     def __init__(self, cluster: Cluster, queue: Queue, *, clock: Clock, wall_clock: Clock) -> None:
@@ -201,7 +203,7 @@ class _Item(Protocol):
 K = TypeVar("K", bound=_Item)
 
 
-class ObjectIntake(Generic[K]):
+class ObjectHandler(Generic[K]):
     """Handles objects that are identified by namespace and name, such as volumes and quotas."""
 
     def __init__(
@@ -209,11 +211,11 @@ class ObjectIntake(Generic[K]):
         put: Callable[[K], None],
         remove: Callable[[K], None],
         *,
-        causes: Causes,
+        cluster_events: Causes,
         queue: Queue,
         clock: Clock,
     ) -> None:
-        self._put, self._remove, self._causes = put, remove, causes
+        self._put, self._remove, self._cluster_events = put, remove, cluster_events
         self._queue, self._clock = queue, clock
         self._known: dict[tuple[str, str], K] = {}
 
@@ -245,7 +247,7 @@ class ObjectIntake(Generic[K]):
             self._happened()
 
     def _happened(self) -> None:
-        self._queue.happened(self._causes, self._clock())
+        self._queue.happened(self._cluster_events, self._clock())
 
 
 def _key(item: _Item) -> tuple[str, str]:
@@ -260,7 +262,7 @@ def _moment(text: str | None) -> float | None:
         return None
 
 
-class ResourceClaimIntake:
+class ResourceClaimHandler:
     """Handles ResourceClaims. An undecodable claim keeps what it held, because its cards are still in use."""
 
     def __init__(self, cluster: Cluster, queue: Queue, *, clock: Clock) -> None:
@@ -293,7 +295,7 @@ class ResourceClaimIntake:
             self.gone(known)
 
 
-class Intake:
+class EventHandlers:
     def __init__(  # noqa: PLR0913 - said once, and by name
         self,
         cluster: Cluster,
@@ -307,12 +309,14 @@ class Intake:
         budgets: Budgets | None = None,
         quotas: Quotas | None = None,
     ) -> None:
-        self.pods = PodIntake(cluster, queue, ours=ours, clock=clock, let_go=let_go)
-        self.nodes = NodeIntake(cluster, queue, clock=clock)
-        self.heartbeats = HeartbeatIntake(cluster, queue, clock=clock, wall_clock=wall_clock)
+        self.pods = PodHandler(cluster, queue, ours=ours, clock=clock, let_go=let_go)
+        self.nodes = NodeHandler(cluster, queue, clock=clock)
+        self.heartbeats = HeartbeatHandler(cluster, queue, clock=clock, wall_clock=wall_clock)
 
-        def told(put: Callable[[K], None], remove: Callable[[K], None], causes: Causes = _VOLUME) -> ObjectIntake[K]:
-            return ObjectIntake(put, remove, causes=causes, queue=queue, clock=clock)
+        def told(
+            put: Callable[[K], None], remove: Callable[[K], None], cluster_events: Causes = _VOLUME
+        ) -> ObjectHandler[K]:
+            return ObjectHandler(put, remove, cluster_events=cluster_events, queue=queue, clock=clock)
 
         self.namespaces = told(
             predicates.put_namespace, lambda item: predicates.remove_namespace(item.name), _NAMESPACE
@@ -321,7 +325,7 @@ class Intake:
         self.claims = told(predicates.put_claim, lambda item: predicates.remove_claim(item.namespace, item.name))
         self.classes = told(predicates.put_storage_class, lambda item: predicates.remove_storage_class(item.name))
         self.csi_nodes = told(predicates.put_csi_node, lambda item: predicates.remove_csi_node(item.name))
-        self.resource_claims = ResourceClaimIntake(cluster, queue, clock=clock)
+        self.resource_claims = ResourceClaimHandler(cluster, queue, clock=clock)
         self.device_classes = told(cluster.claims.put_class, cluster.claims.remove_class, _CLAIM)
         of_cards = quotas or Quotas(cluster)
         self.quotas = told(of_cards.put, of_cards.remove, _NAMESPACE)

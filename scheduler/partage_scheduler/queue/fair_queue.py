@@ -1,6 +1,6 @@
 """Priority queues of pods and gangs. A unit that moves elsewhere leaves a stale entry, which is skipped when met.
 
-A `Line` is ordered by any comparable key. `Turns` is ordered by priority, and within one priority namespaces take
+A `Heap` is ordered by any comparable key. `FairQueue` is ordered by priority, and within one priority namespaces take
 turns: next is the namespace whose pods have used the least of the scheduler's time, and in it the oldest pod. So a
 namespace that floods the queue, or writes pods that are slow to decide on, delays only itself. A namespace that comes
 back starts level with the others: it has no credit for the time in which it had no pods waiting.
@@ -12,38 +12,38 @@ from collections.abc import Container
 from heapq import heapify, heappop, heappush
 from typing import Any, Final
 
-from partage_scheduler.queue.units import Unit
+from partage_scheduler.queue.groups import QueuedGroup
 
 _FEW: Final = 64
 _MOST_SPENT: Final = 4096
 """Namespaces whose used time is remembered, beside those with pods in the queue."""
 
 
-class Line:
+class Heap:
     """Units by any comparable key; ties are ordered by their number."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[Any, int, int, Unit]] = []
+        self._heap: list[tuple[Any, int, int, QueuedGroup]] = []
         self._sound = _FEW
 
-    def push(self, unit: Unit, order: Any) -> None:  # noqa: ANN401  a time, or a place in the line
+    def push(self, group: QueuedGroup, order: Any) -> None:  # noqa: ANN401  a time, or a place in the line
         """Adds an entry, which is valid until the unit moves elsewhere."""
-        heappush(self._heap, (order, unit.number, unit.turn, unit))
+        heappush(self._heap, (order, group.number, group.turn, group))
         if len(self._heap) > 2 * self._sound:
             self._heap = [entry for entry in self._heap if entry[3].turn == entry[2]]
             heapify(self._heap)
             self._sound = max(_FEW, len(self._heap))
 
-    def first(self) -> tuple[Any, Unit] | None:
+    def first(self) -> tuple[Any, QueuedGroup] | None:
         """The first unit with its key; None if the line is empty."""
         while self._heap:
-            order, _, turn, unit = self._heap[0]
-            if unit.turn == turn:
-                return order, unit
+            order, _, turn, group = self._heap[0]
+            if group.turn == turn:
+                return order, group
             heappop(self._heap)
         return None
 
-    def pop(self) -> Unit | None:
+    def pop(self) -> QueuedGroup | None:
         found = self.first()
         if found is None:
             return None
@@ -78,7 +78,7 @@ class _Level:
 
     def __init__(self, spent: Spent) -> None:
         self._spent = spent
-        self._lines: dict[str, Line] = {}
+        self._lines: dict[str, Heap] = {}
         self._turns: list[tuple[float, Any, int, str]] = []
         """Namespaces by used time and first unit. The newest entry of each counts; its used time may have grown."""
         self._last: dict[str, int] = {}
@@ -87,21 +87,21 @@ class _Level:
     def __bool__(self) -> bool:
         return bool(self._lines)
 
-    def push(self, unit: Unit) -> None:
-        namespace, order = unit.namespace, unit.order
+    def push(self, group: QueuedGroup) -> None:
+        namespace, order = group.namespace, group.order
         line = self._lines.get(namespace)
         if line is None:
-            line = self._lines[namespace] = Line()
+            line = self._lines[namespace] = Heap()
         before = line.first()
-        line.push(unit, order)
+        line.push(group, order)
         if before is None or order < before[0]:
             self._turn(namespace, order)
 
-    def pop(self, but: Container[str]) -> Unit | None:
+    def pop(self, but: Container[str]) -> QueuedGroup | None:
         if len(self._lines) == 1:
             return self._alone(but)
         passed: list[tuple[float, Any, int, str]] = []
-        found: Unit | None = None
+        found: QueuedGroup | None = None
         while found is None and self._turns:
             turn = heappop(self._turns)
             spent, _, number, namespace = turn
@@ -122,25 +122,25 @@ class _Level:
             heappush(self._turns, turn)
         return found
 
-    def _alone(self, but: Container[str]) -> Unit | None:
+    def _alone(self, but: Container[str]) -> QueuedGroup | None:
         """The next unit if there is only one namespace, whose turn stays."""
         ((namespace, line),) = self._lines.items()
         if namespace in but:
             return None
-        unit = line.pop()
-        if unit is None:
+        group = line.pop()
+        if group is None:
             del self._lines[namespace], self._last[namespace]
         else:
             self._spent.served(namespace)
-        return unit
+        return group
 
-    def _taken(self, namespace: str, line: Line) -> Unit | None:
-        unit, left = line.pop(), line.first()
+    def _taken(self, namespace: str, line: Heap) -> QueuedGroup | None:
+        group, left = line.pop(), line.first()
         if left is None:
             del self._lines[namespace], self._last[namespace]
         else:
             self._turn(namespace, left[0])
-        return unit
+        return group
 
     def _turn(self, namespace: str, order: Any) -> None:  # noqa: ANN401  a place in the line
         self._number += 1
@@ -151,28 +151,28 @@ class _Level:
             heapify(self._turns)
 
 
-class Turns:
+class FairQueue:
     """Units by priority, and then by turns of their namespaces."""
 
     def __init__(self, spent: Spent) -> None:
         self._spent = spent
         self._levels: dict[int, _Level] = {}
 
-    def push(self, unit: Unit) -> None:
+    def push(self, group: QueuedGroup) -> None:
         """Adds an entry, which is valid until the unit moves elsewhere."""
-        priority = unit.order[0]
+        priority = group.order[0]
         level = self._levels.get(priority)
         if level is None:
             level = self._levels[priority] = _Level(self._spent)
-        level.push(unit)
+        level.push(group)
 
-    def pop(self, but: Container[str] = ()) -> Unit | None:
+    def pop(self, but: Container[str] = ()) -> QueuedGroup | None:
         """The next unit; None if there is none, or all are of the namespaces in `but`."""
         for priority in sorted(self._levels):
             level = self._levels[priority]
-            unit = level.pop(but)
-            if unit is not None:
-                return unit
+            group = level.pop(but)
+            if group is not None:
+                return group
             if not level:
                 del self._levels[priority]
         return None

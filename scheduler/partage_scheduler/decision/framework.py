@@ -16,7 +16,7 @@ from partage_plugins.api import Allocation, ContainerName, Inventory, Kind, Node
 from partage_plugins.api.reasons import Reason
 
 
-class Verdict(Protocol):
+class FilterStatus(Protocol):
     @property
     def fits(self) -> Flags: ...
 
@@ -25,7 +25,7 @@ class Verdict(Protocol):
         ...
 
 
-class Side(Protocol):
+class Framework(Protocol):
     def shape(self, request: PodRequest) -> Hashable:
         """A key that is equal for requests with equal fits and scores."""
         ...
@@ -36,7 +36,7 @@ class Side(Protocol):
 
     def node_room(self, slot: Slot, total: Resources, free: Resources) -> None: ...
 
-    def fits(self, request: PodRequest, slots: Slots) -> Verdict: ...
+    def fits(self, request: PodRequest, slots: Slots) -> FilterStatus: ...
 
     def scores(self, request: PodRequest, slots: Slots) -> Scores:
         """How good each of these nodes is; finite, higher is better."""

@@ -12,7 +12,7 @@ from typing import Final, Self
 from partage_plugins.api import Allocation, Inventory, NodeName, PodUid, Resources
 from partage_scheduler.claims import ClaimBook
 from partage_scheduler.cluster.fleet import Fleet
-from partage_scheduler.cluster.seats import Seat
+from partage_scheduler.cluster.placed_pods import PlacedPod
 from partage_scheduler.cluster.unknown import Closed
 from partage_scheduler.decision import Decider, Decision
 from partage_scheduler.predicates import Predicates
@@ -20,7 +20,7 @@ from partage_scheduler.predicates import Predicates
 _NOTHING: Final = Resources()
 
 
-class Imagined:
+class WhatIf:
     """A context manager; pods may be removed and put back in any order."""
 
     def __init__(
@@ -28,16 +28,16 @@ class Imagined:
     ) -> None:
         self._decider, self._predicates, self._closed, self._fleet = decider, predicates, closed, fleet
         self._claims = claims
-        self._away: dict[PodUid, Seat] = {}
+        self._away: dict[PodUid, PlacedPod] = {}
         self._let_go: dict[PodUid, list[Allocation]] = {}
         """Allocations of claims that end with each removed pod."""
         self._over: list[Allocation] = []
         self._placed: list[PodUid] = []
         self._equipped: set[NodeName] = set()
 
-    def remove(self, seat: Seat) -> None:
-        uid = seat.pod.uid
-        self._away[uid] = seat
+    def remove(self, placed: PlacedPod) -> None:
+        uid = placed.pod.uid
+        self._away[uid] = placed
         self._decider.give_back(uid)
         self._predicates.remove_pod(uid)
         self._closed.remove(uid)
@@ -51,17 +51,17 @@ class Imagined:
         self._over += ended
         self._give_back(ended)
 
-    def back(self, seat: Seat) -> None:
+    def back(self, placed: PlacedPod) -> None:
         """Puts a removed pod back; no-op for others."""
-        if self._away.pop(seat.pod.uid, None) is None:
+        if self._away.pop(placed.pod.uid, None) is None:
             return
-        slot = self._decider.slots.of(seat.node)
+        slot = self._decider.slots.of(placed.node)
         if slot is None:
-            raise ValueError(f"node {seat.node} went away while somebody looked at it")
-        self._decider.take(seat.allocation, seat.needs)
-        self._predicates.put_pod(slot, seat.pod)
-        self._closed.put(seat)
-        self._take(self._let_go.pop(seat.pod.uid, []))
+            raise ValueError(f"node {placed.node} went away while somebody looked at it")
+        self._decider.take(placed.allocation, placed.needs)
+        self._predicates.put_pod(slot, placed.pod)
+        self._closed.put(placed)
+        self._take(self._let_go.pop(placed.pod.uid, []))
 
     def equip(self, node: NodeName, inventory: Inventory) -> None:
         """Gives the node these devices."""
@@ -83,8 +83,8 @@ class Imagined:
             self._decider.give_back(uid)
         for node in self._equipped:
             self._decider.replace_inventory(node, self._fleet.told(self._fleet[node].inventory))
-        for seat in tuple(self._away.values()):
-            self.back(seat)
+        for placed in tuple(self._away.values()):
+            self.back(placed)
         self._take(self._over)
 
     def _give_back(self, held: Iterable[Allocation]) -> None:

@@ -16,7 +16,7 @@ LONGEST_REST_S: Final = 60.0
 T = TypeVar("T", SharePod, OwnedPod)
 
 
-class Catalogue(Generic[T]):
+class Lister(Generic[T]):
     """Latest known objects of one kind. Late or repeated events change nothing.
 
     A sink of a watch; the API server's answers to our own writes are passed to it as well.
@@ -60,7 +60,7 @@ class Catalogue(Generic[T]):
             self._told(key)
 
 
-class Agenda:
+class WorkQueue:
     """A work queue. A changed key is ready at once; a failed one backs off, even if it changes meanwhile."""
 
     def __init__(self) -> None:
@@ -96,15 +96,15 @@ class Agenda:
             each.pop(key, None)
 
 
-class Scene:
+class State:
     def __init__(self, draw: Callable[[], str]) -> None:
         """`draw` generates a GPUID."""
-        self.shares = Catalogue[SharePod](self._heard)
-        self.pods = Catalogue[OwnedPod](self._heard)
+        self.shares = Lister[SharePod](self._heard)
+        self.pods = Lister[OwnedPod](self._heard)
         self.cards = CardBook(draw)
-        self.agenda = Agenda()
+        self.work_queue = WorkQueue()
 
     def _heard(self, key: Key) -> None:
         """Queues the SharePod and all others of the same card, which its change may affect."""
         for each in (key, *self.cards.seen(key, self.shares.get(key), self.pods.get(key))):
-            self.agenda.add(each)
+            self.work_queue.add(each)

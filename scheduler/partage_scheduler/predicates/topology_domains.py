@@ -1,8 +1,8 @@
 """Counts by topology domain: a node's zone, rack or name, as any node label defines it.
 
-A `Tally` has the counts by node and, for each label in use, a `Places` with the counts by that label's values. Both are
-updated as pods come and go; after a change of nodes, domains are counted again on next use. The places of all tallies
-share a byte limit; the least recently used are evicted first.
+A `Tally` has the counts by node and, for each label in use, a `TopologyDomains` with the counts by that label's values.
+Both are updated as pods come and go; after a change of nodes, domains are counted again on next use. The places of all
+tallies share a byte limit; the least recently used are evicted first.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SLOT_BYTES: Final = 128
 Question = tuple[str, Hashable]
 
 
-class Places:
+class TopologyDomains:
     """Counts by the values of one label, over all nodes or a subset."""
 
     __slots__ = ("_at", "_codes", "_counted", "_unlabelled", "_within", "counts", "total")
@@ -96,7 +96,7 @@ class Tally:
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
         self._by_slot: dict[int, int] = {}
-        self._places: dict[Question, Places] = {}
+        self._places: dict[Question, TopologyDomains] = {}
         self._version = nodes.version
 
     def __bool__(self) -> bool:
@@ -124,7 +124,9 @@ class Tally:
         for slot, number in by_slot.items():
             self._by_slot[slot] = self._by_slot.get(slot, 0) + number
 
-    def places(self, key: str, *, name: Hashable = EVERYWHERE, within: Callable[[], Flags] | None = None) -> Places:
+    def places(
+        self, key: str, *, name: Hashable = EVERYWHERE, within: Callable[[], Flags] | None = None
+    ) -> TopologyDomains:
         """The counts by the values of one label; `name` identifies the subset of nodes that `within` computes."""
         if self._version != self._nodes.version:
             self.forget()
@@ -145,16 +147,16 @@ class Tally:
             self._nodes.shelf.pop((self, question))
         self._places.clear()
 
-    def _keep(self, question: Question, places: Places) -> None:
+    def _keep(self, question: Question, places: TopologyDomains) -> None:
         self._places[question] = places
         gone: list[tuple[Tally, Question]]
         gone = self._nodes.shelf.put((self, question), (self, question), places.bytes)
         for tally, other in gone:
             del tally._places[other]  # noqa: SLF001  (of its own class)
 
-    def _counted(self, key: str, within: Flags | None) -> Places:
+    def _counted(self, key: str, within: Flags | None) -> TopologyDomains:
         column = self._nodes.column(key)
-        places = Places(column.codes[: self._nodes.end], len(column.values), within)
+        places = TopologyDomains(column.codes[: self._nodes.end], len(column.values), within)
         for slot, number in self._by_slot.items():
             places.add(slot, number)
         return places

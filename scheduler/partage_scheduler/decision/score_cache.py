@@ -37,7 +37,7 @@ Ask = Callable[[NDArray[np.int32], Scores], None]
 """Writes scores of these slots into an array by slot, in which no node fits at first."""
 
 
-class Standing:
+class ShapeScores:
     """The scores of one shape, by slot."""
 
     __slots__ = ("codes", "known_until", "refused", "said", "said_until", "scores", "unasked")
@@ -96,12 +96,12 @@ def only(possible: Flags, scores: Scores) -> Scores:
     return np.where(possible, scores, _NO_FIT)
 
 
-class Standings:
+class ScoreCache:
     """Cache entries of all shapes, and when each slot changed last."""
 
     def __init__(self, shapes: int = SHAPES) -> None:
         self._shapes = shapes
-        self._by_shape: OrderedDict[Hashable, Standing] = OrderedDict()
+        self._by_shape: OrderedDict[Hashable, ShapeScores] = OrderedDict()
         self._changed = np.zeros(0, dtype=np.int64)
         self._last: list[Slot] = []
         """The slots of the last changes, one for each tick after `_told`."""
@@ -125,29 +125,29 @@ class Standings:
     def forget(self) -> None:
         self._by_shape.clear()
 
-    def of(self, shape: Hashable, ask: Ask, among: NDArray[np.intp] | None = None) -> Standing:
+    def of(self, shape: Hashable, ask: Ask, among: NDArray[np.intp] | None = None) -> ShapeScores:
         """The shape's entry, up to date for all slots or those in `among`. If `ask` fails, the next call asks again."""
-        standing = self._by_shape.get(shape)
-        if standing is None:
-            standing = self._made(shape)
+        shape_scores = self._by_shape.get(shape)
+        if shape_scores is None:
+            shape_scores = self._made(shape)
         else:
             self._by_shape.move_to_end(shape)
-        if standing.known_until < self._tick:
-            standing.forget(self._changed_since(standing.known_until), self._end)
-            standing.known_until = self._tick
-        asked = standing.to_ask(among)
+        if shape_scores.known_until < self._tick:
+            shape_scores.forget(self._changed_since(shape_scores.known_until), self._end)
+            shape_scores.known_until = self._tick
+        asked = shape_scores.to_ask(among)
         if asked.size:
-            ask(asked, standing.scores)
-            standing.unasked[asked] = False
-        return standing
+            ask(asked, shape_scores.scores)
+            shape_scores.unasked[asked] = False
+        return shape_scores
 
-    def unexplained(self, standing: Standing) -> NDArray[np.intp]:
+    def unexplained(self, shape_scores: ShapeScores) -> NDArray[np.intp]:
         """Slots whose reasons must be computed again; the caller calls `explained` when that is done."""
-        if len(standing.said) > MOST_SAID:
-            standing.said, standing.said_until = [_NONE], 0
-        stale = np.flatnonzero(self._changed[: self._end] > standing.said_until)
-        standing.codes = grown(standing.codes, self._end, 0)
-        standing.codes[stale] = 0
+        if len(shape_scores.said) > MOST_SAID:
+            shape_scores.said, shape_scores.said_until = [_NONE], 0
+        stale = np.flatnonzero(self._changed[: self._end] > shape_scores.said_until)
+        shape_scores.codes = grown(shape_scores.codes, self._end, 0)
+        shape_scores.codes[stale] = 0
         return stale
 
     def _changed_since(self, tick: int) -> NDArray[np.int32]:
@@ -155,11 +155,11 @@ class Standings:
             return np.array(sorted(set(self._last[tick - self._told :])), dtype=np.int32)
         return np.flatnonzero(self._changed[: self._end] > tick).astype(np.int32)
 
-    def explained(self, standing: Standing) -> None:
-        standing.said_until = self._tick
+    def explained(self, shape_scores: ShapeScores) -> None:
+        shape_scores.said_until = self._tick
 
-    def _made(self, shape: Hashable) -> Standing:
+    def _made(self, shape: Hashable) -> ShapeScores:
         if len(self._by_shape) >= self._shapes:
             self._by_shape.popitem(last=False)
-        standing = self._by_shape[shape] = Standing()
-        return standing
+        shape_scores = self._by_shape[shape] = ShapeScores()
+        return shape_scores

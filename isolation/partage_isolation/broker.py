@@ -14,32 +14,31 @@ from partage_base.peers import boot_id
 from partage_base.version import VERSION
 from partage_gpu.nvml.pause import Pauses
 from partage_isolation.audit.auditor import AuditFigures, Auditor, Lister
-from partage_isolation.audit.board import Board
 from partage_isolation.audit.driver_limits import DriverLimits
 from partage_isolation.audit.engagement import Engagement
 from partage_isolation.audit.facts import CardUse
 from partage_isolation.audit.metrics import BrokerFigures, Counters
 from partage_isolation.audit.mounts import InstalledFiles
 from partage_isolation.audit.nvml import NvmlChild
+from partage_isolation.audit.report_files import ReportFiles
 from partage_isolation.audit.runtime import NoRuntime, Runtime
 from partage_isolation.audit.suspicions import Rules
 from partage_isolation.checkpoint.driver import Checkpoints
-from partage_isolation.leases.arbiter import Arbiter
-from partage_isolation.leases.durations import SECOND, Timing
-from partage_isolation.leases.line import EPOCHS
-from partage_isolation.leases.policies import Gemini
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.library.current import library_for_new
 from partage_isolation.library.renewal import Renewal, installer
-from partage_isolation.moving.room import Pace
+from partage_isolation.migration.room import Pace
 from partage_isolation.settings import BrokerSettings
 from partage_isolation.store.files import ROWS, Models, SizesFile
 from partage_isolation.store.rows_file import RowsFile
+from partage_isolation.timeslices.arbiter import Arbiter
+from partage_isolation.timeslices.durations import SECOND, Timing
+from partage_isolation.timeslices.line import EPOCHS
+from partage_isolation.timeslices.policies import Gemini
 from partage_isolation.wire.answers import Answers
 from partage_isolation.wire.containers import Containers
+from partage_isolation.wire.deferred_requests import DeferredRequests
 from partage_isolation.wire.engines import Engines
-from partage_isolation.wire.hints import Hints
-from partage_isolation.wire.leases import Leases, Terms
 from partage_isolation.wire.messages import (
     Answer,
     CardTold,
@@ -53,14 +52,15 @@ from partage_isolation.wire.messages import (
     Suspend,
     Told,
 )
-from partage_isolation.wire.moving import Moving
+from partage_isolation.wire.migration import Migration
+from partage_isolation.wire.notifications import Notifications
 from partage_isolation.wire.packets import Loss
-from partage_isolation.wire.parked import ParkedQuestions
 from partage_isolation.wire.report import told
 from partage_isolation.wire.restore import restore
 from partage_isolation.wire.sampler import Sampler
 from partage_isolation.wire.served import Registry
 from partage_isolation.wire.sessions import Sessions
+from partage_isolation.wire.timeslices import Terms, TimeSlices
 from partage_isolation.wire.watch import Chores, Watch
 from partage_plugins.api.names import CardId, ContainerKey
 from partage_plugins.errors import PartageError
@@ -87,9 +87,9 @@ class Broker:
         self._ledger = Ledger(self._rows, context_in_limit=settings.context_in_limit, context_size=self._sizes.size)
         self._nvml = self._asked_in_a_child()
         self._driver_limits = DriverLimits(self._nvml, context_in_limit=settings.context_in_limit)
-        self._leases, self._moving = self._leases_and_moves()
+        self._timeslices, self._moving = self._leases_and_moves()
         self._renewal = Renewal(installer(settings), self._models.driver(), start=self._chores.start)
-        hints = Hints(self._counters)
+        hints = Notifications(self._counters)
         self._sampler = Sampler(
             self._ledger,
             self._nvml,
@@ -102,7 +102,7 @@ class Broker:
         self._stack.callback(self._watch.close)
         self._stack.callback(self._registry.close)
         self._stack.push_async_callback(self._chores.close)
-        self._parking = ParkedQuestions(
+        self._parking = DeferredRequests(
             self._ledger,
             sampler=self._sampler,
             hints=hints,
@@ -135,25 +135,25 @@ class Broker:
         self._stack.push_async_callback(nvml.close)
         return nvml
 
-    def _leases_and_moves(self) -> tuple[Leases, Moving]:
+    def _leases_and_moves(self) -> tuple[TimeSlices, Migration]:
         arbiter = Arbiter(
             policy=self._terms.policy_of,
             timing=self._terms.timing,
             first_epoch=lambda _key, _card: randbelow(EPOCHS),
         )
-        leases = Leases(arbiter, registry=self._registry, terms=self._terms, counters=self._counters)
-        self._stack.callback(leases.close)
-        moving = Moving(
+        timeslices = TimeSlices(arbiter, registry=self._registry, terms=self._terms, counters=self._counters)
+        self._stack.callback(timeslices.close)
+        moving = Migration(
             self._ledger,
-            leases=leases,
+            timeslices=timeslices,
             registry=self._registry,
             card_bytes=self._models.bytes_of,
             pace=Pace(longest_wait_ns=round(self._settings.moving_longest_wait_s * SECOND)),
         )
         self._stack.callback(moving.close)
-        return leases, moving
+        return timeslices, moving
 
-    def _served_by(self, hints: Hints) -> Containers:
+    def _served_by(self, hints: Notifications) -> Containers:
         answers = Answers(
             self._ledger,
             registry=self._registry,
@@ -167,8 +167,8 @@ class Broker:
             registry=self._registry,
             counters=self._counters,
             watch=self._watch,
-            leases=self._leases,
-            answers={**answers.answers, **self._leases.answers, **self._moving.answers},
+            timeslices=self._timeslices,
+            answers={**answers.answers, **self._timeslices.answers, **self._moving.answers},
         )
         return Containers(
             self._ledger,
@@ -178,7 +178,7 @@ class Broker:
             sessions=sessions,
             parking=self._parking,
             watch=self._watch,
-            leases=self._leases,
+            timeslices=self._timeslices,
             moving=self._moving,
             permit=self._driver_limits.permit,
             chores=self._chores,
@@ -201,7 +201,7 @@ class Broker:
             nvml=self._sampler,
             runtime=self._engines,
             engagement=Engagement(InstalledFiles(self._library, self._settings.root)),
-            board=Board(self._settings.root),
+            board=ReportFiles(self._settings.root),
             figures=figures,
             folders=self._containers.folders.names,
             rules=Rules(context_in_limit=self._settings.context_in_limit),
@@ -233,7 +233,7 @@ class Broker:
         self._containers.runtime_has({key: {one.id for one in listed.of(key)} for key in listed.keys_in_use})
         for card, use in self._auditor.uses.items():
             self._sampler.seen(card, use)
-        self._leases.look()
+        self._timeslices.look()
         self._nvml.tidy()
 
     # ---- Requests of root --------------------------------------------------------------------------------------------

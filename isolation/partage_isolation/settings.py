@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from partage_base.daemon.settings import CommonSettings, Setting
-from partage_isolation.leases.policies import NAMES
+from partage_isolation.timeslices.policies import NAMES
 from partage_plugins.api.names import CardId
 
 

@@ -133,7 +133,7 @@ def points_off(stage: DraStage, settle_s: float) -> dict[int, float]:
 
 def _got(stage: DraStage, uid: str) -> float:
     told = stage.told(uid)
-    if told is None or told.cards[0].time is None or not told.cards[0].time.leases:
+    if told is None or told.cards[0].time is None or not told.cards[0].time.timeslices:
         raise AssertionError(f"claim {uid} is not metered: {told}")
     return told.cards[0].time.got.s10
 

@@ -9,7 +9,7 @@ from partage_isolation.ledger import samples as rules
 from partage_isolation.ledger.account import Amounts
 from partage_isolation.ledger.budget import Process
 from partage_isolation.ledger.ledger import Ledger
-from partage_isolation.ledger.loans import Lent, Patience
+from partage_isolation.ledger.quota_accounting import Lent, Patience
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.packets import Flag, What
 from unit.isolation.ledger.keeping import CARD, KEY, MIB, Kept, ledger_of, restarted
@@ -74,17 +74,17 @@ def _said(world: _World, packet: wire.Packet) -> str:
     before = world.charged
     match packet.what:
         case What.LEND | What.CONTEXT:
-            ask = ledger.lending.lend if packet.what == What.LEND else ledger.lending.context
+            ask = ledger.accounting.lend if packet.what == What.LEND else ledger.accounting.context
             verdict = ask(process, 0, packet.amounts, patience=Patience(packet.flags % 3))
             if isinstance(verdict, Lent) and world.charged > max(before, LIMIT):
                 raise AssertionError(f"{world.charged} bytes are charged; the limit is {LIMIT}")
             return type(verdict).__name__
         case What.RETURN:
-            ledger.lending.returned(process, 0, packet.amounts)
+            ledger.accounting.returned(process, 0, packet.amounts)
         case What.AMOUNTS:
-            ledger.lending.told(process, 0, packet.amounts)
+            ledger.accounting.told(process, 0, packet.amounts)
             if packet.flags & (Flag.CONTEXT_MADE | Flag.CONTEXT_FAILED):
-                ledger.lending.context_ended(process, 0, made=not packet.flags & Flag.CONTEXT_FAILED)
+                ledger.accounting.context_ended(process, 0, made=not packet.flags & Flag.CONTEXT_FAILED)
         case What.RECALL:
             ledger.lives.died(process, 10)
         case What.REPORT:

@@ -59,8 +59,8 @@ MODELS: Final = {
         ("tests/unit/codecs/test_quantity.py",),
     ),
     "life": Model(
-        "partage_isolation.leases.life",
-        "isolation/partage_isolation/leases/life.py",
+        "partage_isolation.timeslices.lifecycle",
+        "isolation/partage_isolation/timeslices/lifecycle.py",
         ("tests/unit/isolation/leasing/test_tables.py",),
     ),
     "judge": Model("partage_crishim.admission", "crishim/partage_crishim/admission.py", ("tests/unit/crishim/rules",)),

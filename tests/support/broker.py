@@ -88,7 +88,7 @@ def time_told(wanted: float, got: float) -> TimeTold:
     return TimeTold(
         wanted=Parts(s1=wanted, s10=wanted, s60=wanted),
         got=Parts(s1=got, s10=got, s60=got),
-        leases=9,
+        timeslices=9,
         revocations=1,
         drains=8,
         drain_seconds=0.25,

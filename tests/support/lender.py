@@ -32,12 +32,12 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
-from partage_isolation.leases.line import LineState, after, pack
 from partage_isolation.ledger.account import Amounts
 from partage_isolation.library.pages import built_page, line_writer
 from partage_isolation.store.page import Page
+from partage_isolation.timeslices.line import LineState, after, pack
 from partage_isolation.wire import packets as wire
-from partage_isolation.wire.packets import Flag, Lease, Loss, Packet, Result, What
+from partage_isolation.wire.packets import Flag, Loss, Packet, Result, TimeSlice, What
 from rig.client.wait import found
 
 MIB: Final = 1 << 20
@@ -296,7 +296,7 @@ class Granter(Lender):
         self.loss, self.loss_after_s = Loss.FREE, 1.0
         self.joined: list[tuple[int, int]] = []
         """PIDs and cards, in order."""
-        self.leases: list[tuple[int, Packet, float]] = []
+        self.timeslices: list[tuple[int, Packet, float]] = []
         """Packets about time slices, with PID and time."""
         self._page = _page()
         self._epochs = [0] * len(limits)
@@ -320,7 +320,7 @@ class Granter(Lender):
     def close(self, card: int = 0) -> int:
         return self.line(card, LineState.CLOSED)
 
-    def lease(self, card: int = 0, *, seconds: float) -> int:
+    def timeslice(self, card: int = 0, *, seconds: float) -> int:
         return self.line(card, LineState.LEASE, until=time.monotonic() + seconds)
 
     def sole(self, card: int = 0) -> int:
@@ -343,10 +343,10 @@ class Granter(Lender):
         """Packets about a card's time slices so far."""
         return [
             packet
-            for by, packet, _ in list(self.leases)
+            for by, packet, _ in list(self.timeslices)
             if packet.what == what
             and packet.card == card
-            and (epoch is None or packet.lease.epoch == epoch)
+            and (epoch is None or packet.timeslice.epoch == epoch)
             and (pid is None or by == pid)
         ]
 
@@ -363,7 +363,7 @@ class Granter(Lender):
         if packet.what == What.JOIN:
             return self._join(row, packet)
         if packet.what in (What.WANT, What.DRAINED, What.IDLE):
-            self.leases.append((row.pid, packet, time.monotonic()))
+            self.timeslices.append((row.pid, packet, time.monotonic()))
             if packet.what == What.WANT and self.generous:
                 self.sole(packet.card)
             return None
@@ -373,8 +373,8 @@ class Granter(Lender):
         self.joined.append((row.pid, packet.card))
         if not self.metered:
             return wire.answer(packet, Result.NO)
-        lease = Lease(0, self._epochs[packet.card], 0, self.idle_us, self.loss, int(self.loss_after_s * 1e9))
-        return wire.answer(packet, Result.OK, wire.lease_body(lease))
+        timeslice = TimeSlice(0, self._epochs[packet.card], 0, self.idle_us, self.loss, int(self.loss_after_s * 1e9))
+        return wire.answer(packet, Result.OK, wire.lease_body(timeslice))
 
     def _hello(self, peer: socket.socket, packet: Packet) -> bytes | None:
         answer = super()._hello(peer, packet)

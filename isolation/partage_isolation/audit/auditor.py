@@ -12,11 +12,11 @@ from typing import Final, Literal, Protocol
 import structlog
 
 from partage_base.daemon.metrics import Metrics
-from partage_isolation.audit.board import Board
 from partage_isolation.audit.engagement import Engagement, Looked, Wanted
 from partage_isolation.audit.facts import CardUse, ContainerFacts, Nvml, Sample
 from partage_isolation.audit.findings import Finding, OfContainer
 from partage_isolation.audit.listing import Listing
+from partage_isolation.audit.report_files import ReportFiles
 from partage_isolation.audit.runtime import Stopper, Stopping
 from partage_isolation.audit.suspicions import Round, Rules
 from partage_isolation.audit.threads import in_thread
@@ -83,7 +83,7 @@ class Auditor:
         nvml: Nvml,
         runtime: Lister,
         engagement: Engagement,
-        board: Board,
+        board: ReportFiles,
         figures: AuditFigures,
         folders: Callable[[], AbstractSet[str]] = frozenset,
         rules: Rules | None = None,

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, Protocol
 
-from partage_isolation.leases.line import Shares
 from partage_isolation.ledger.budget import CardSpec
 from partage_isolation.names import BudgetKey, budget_key, own_budget
+from partage_isolation.timeslices.line import Shares
 from partage_plugins.api.names import BudgetName, CardId, ContainerKey, ContainerName
 from partage_plugins.api.pods import PodRef
 

@@ -11,8 +11,8 @@ from partage_base.daemon.exposition import Family, Sample
 from partage_base.daemon.fairness import fair_part
 from partage_base.daemon.metrics import Metrics
 from partage_isolation.audit.facts import CardLimits, ContainerFacts, MovingFacts
-from partage_isolation.leases.line import Shares, Windows
 from partage_isolation.ledger.samples import ContextSizes
+from partage_isolation.timeslices.line import Shares, Windows
 from partage_plugins.api.limits import WHOLE_MILLI
 from partage_plugins.api.names import CardId, grantee_of
 
@@ -27,7 +27,7 @@ class Counters:
     turned_away: int = 0
     unread: int = 0
     """Connections that were closed because their client did not read."""
-    parked: int = 0
+    deferred: int = 0
     recalls: int = 0
     unanswered: int = 0
     """Notifications without a reply in time."""
@@ -49,7 +49,7 @@ _COUNTED: Final[tuple[tuple[str, str, Callable[[Shares], float]], ...]] = (
         "Time in which it held the card.",
         lambda time: time.got_ns / 1e9,
     ),
-    ("partage_container_leases_total", "How often it was its turn.", lambda time: time.leases),
+    ("partage_container_leases_total", "How often it was its turn.", lambda time: time.timeslices),
     ("partage_container_lease_revocations_total", "Leases ended early for others.", lambda time: time.revocations),
     ("partage_container_drains_total", "Ends of leases at which work was waited for.", lambda time: time.drains.count),
     (
@@ -209,7 +209,7 @@ def _count(metrics: Metrics, seen: Counters) -> None:
         ("partage_broker_disarmed_total", "Times a connection was not read for a moment.", lambda: seen.disarmed),
         ("partage_broker_turned_away_total", "Connections that were not taken.", lambda: seen.turned_away),
         ("partage_broker_unread_total", "Connections ended since their client did not read.", lambda: seen.unread),
-        ("partage_broker_parked_total", "Questions that had to wait.", lambda: seen.parked),
+        ("partage_broker_parked_total", "Questions that had to wait.", lambda: seen.deferred),
         ("partage_broker_recalls_total", "Hints to give back unused credit.", lambda: seen.recalls),
         ("partage_broker_unanswered_total", "Hints without a reply in time.", lambda: seen.unanswered),
         ("partage_broker_sample_seconds_total", "Time that NVML took for samples.", lambda: seen.sample_seconds),

@@ -30,7 +30,7 @@ from partage_isolation.names import BudgetKey
 from partage_plugins.api.names import ContainerKey
 
 
-class Strikes(NamedTuple):
+class ViolationCount(NamedTuple):
     """The number of times that a suspicion was seen, and when last."""
 
     suspicion: Suspicion
@@ -50,7 +50,7 @@ class Absence(NamedTuple):
 class Memory:
     """State that is kept from one audit to the next."""
 
-    strikes: Mapping[Hashable, Strikes] = field(default_factory=dict)
+    violations: Mapping[Hashable, ViolationCount] = field(default_factory=dict)
     bounds: Bounds = field(default_factory=Bounds)
     absent: Mapping[ContainerKey, Absence] = field(default_factory=dict)
     listed: AbstractSet[ContainerKey] = frozenset()
@@ -65,32 +65,32 @@ class Verdict:
 def audited(memory: Memory, seen: Round, rules: Rules) -> tuple[Memory, Verdict]:
     allowed = _allowed(memory, seen)
     bounds = Bounds(allowed, _refused(memory, seen, rules, allowed))
-    strikes = _strikes(memory, seen, rules, bounds)
+    violations = _violations(memory, seen, rules, bounds)
     absent = _absent(memory, seen)
     now_listed = frozenset[ContainerKey]() if seen.listing is None else seen.listing.keys_in_use
     listed = (memory.listed | now_listed) & seen.after.keys()
-    sure = (one.suspicion.finding for one in strikes.values() if one.times >= one.suspicion.rounds)
+    sure = (one.suspicion.finding for one in violations.values() if one.times >= one.suspicion.rounds)
     findings = tuple(dict.fromkeys(sure))
     used = {each.budget for key, each in seen.after.items() if key not in absent}
     forget = tuple(
         key for key, absence in absent.items() if _is_gone(absence, seen.after[key], used, seen.now_s, rules)
     )
-    return Memory(strikes, bounds, absent, listed), Verdict(findings, forget)
+    return Memory(violations, bounds, absent, listed), Verdict(findings, forget)
 
 
-def _strikes(memory: Memory, seen: Round, rules: Rules, bounds: Bounds) -> dict[Hashable, Strikes]:
+def _violations(memory: Memory, seen: Round, rules: Rules, bounds: Bounds) -> dict[Hashable, ViolationCount]:
     silent_cards = {card for card, use in seen.uses.items() if use is None}
     silent_runtime = {RUNTIME} if seen.listing is None else set[str]()
-    strikes = {
+    violations = {
         evidence: one
-        for evidence, one in memory.strikes.items()
+        for evidence, one in memory.violations.items()
         if one.suspicion.source in silent_cards | silent_runtime or _is_unseen(one.suspicion, seen)
     }
     for suspicion in suspicions(seen, rules, bounds):
-        _, times, last_s = memory.strikes.get(suspicion.evidence, (None, 0, float("-inf")))
+        _, times, last_s = memory.violations.get(suspicion.evidence, (None, 0, float("-inf")))
         counts = seen.now_s - last_s >= rules.apart_s
-        strikes[suspicion.evidence] = Strikes(suspicion, times + counts, seen.now_s if counts else last_s)
-    return strikes
+        violations[suspicion.evidence] = ViolationCount(suspicion, times + counts, seen.now_s if counts else last_s)
+    return violations
 
 
 def _is_unseen(suspicion: Suspicion, seen: Round) -> bool:

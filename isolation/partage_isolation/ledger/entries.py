@@ -10,7 +10,7 @@ from partage_isolation.names import BudgetKey
 from partage_plugins.api.names import ContainerKey
 
 
-class Keeper(Protocol):
+class Journal(Protocol):
     """Stores what must survive the broker."""
 
     def keep(self, process: Process, card: int | None = None) -> bool:
@@ -35,7 +35,7 @@ LOOKS: Final = 16
 
 
 class Entries:
-    def __init__(self, keeper: Keeper) -> None:
+    def __init__(self, keeper: Journal) -> None:
         self.containers: dict[ContainerKey, Budget] = {}
         """The budget of each container."""
         self.work = 0

@@ -1,7 +1,7 @@
 """The ledger: each process's quota of each card's memory, and whether there is room for more.
 
-Pure: no clock and no file of its own. `Lives` tracks processes, `Lending` handles requests for memory, and `Sharing`
-tracks memory that several processes hold. All of them write through `Entries`.
+Pure: no clock and no file of its own. `ProcessTable` tracks processes, `QuotaAccounting` handles requests for memory,
+and `Sharing` tracks memory that several processes hold. All of them write through `Entries`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Final
 
 from partage_isolation.ledger.account import MOST_BYTES, Account
 from partage_isolation.ledger.budget import Budget, CardSpec, Event, Process, State
-from partage_isolation.ledger.entries import Entries, Keeper
-from partage_isolation.ledger.loans import ContextSize, Lending
+from partage_isolation.ledger.entries import Entries, Journal
 from partage_isolation.ledger.pieces import ProcessId, Shared
+from partage_isolation.ledger.quota_accounting import ContextSize, QuotaAccounting
 from partage_isolation.names import BudgetKey, own_budget
 from partage_plugins.api.names import CardId, ContainerKey
 
@@ -92,7 +92,7 @@ MOST_PROCESSES: Final = 256
 """Limit for one container."""
 
 
-class Lives:
+class ProcessTable:
     def __init__(self, entries: Entries, sharing: Sharing) -> None:
         self._entries, self._sharing = entries, sharing
 
@@ -197,15 +197,15 @@ class Lives:
 
 class Ledger:
     def __init__(
-        self, keeper: Keeper, *, context_in_limit: bool = True, context_size: ContextSize | None = None
+        self, keeper: Journal, *, context_in_limit: bool = True, context_size: ContextSize | None = None
     ) -> None:
         self.entries = Entries(keeper)
         self.containers: Mapping[ContainerKey, Budget] = self.entries.containers
         """The budget of each container."""
         self.budgets: dict[BudgetKey, Budget] = {}
         self.sharing = Sharing(self.entries)
-        self.lives = Lives(self.entries, self.sharing)
-        self.lending = Lending(self.entries, context_size or _never_seen)
+        self.lives = ProcessTable(self.entries, self.sharing)
+        self.accounting = QuotaAccounting(self.entries, context_size or _never_seen)
         self._in_limit = context_in_limit
 
     def put(

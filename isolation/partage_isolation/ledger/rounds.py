@@ -22,7 +22,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from partage_isolation.ledger.budget import Budget, Process, State
-from partage_isolation.ledger.loans import holders
+from partage_isolation.ledger.quota_accounting import holders
 
 
 @dataclass(frozen=True)

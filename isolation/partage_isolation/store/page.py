@@ -12,8 +12,8 @@ import mmap
 import os
 from typing import Final
 
-from partage_isolation.leases.line import LINE_BYTES
 from partage_isolation.library.pages import WriteLine
+from partage_isolation.timeslices.line import LINE_BYTES
 
 _F_ADD_SEALS: Final = 1033
 _SEAL: Final = 0x1

@@ -9,13 +9,13 @@ from uuid import UUID
 
 from partage_isolation.ledger.budget import Budget, State
 from partage_isolation.ledger.ledger import Ledger
-from partage_isolation.ledger.loans import Ask, Park, Refused, believed
+from partage_isolation.ledger.quota_accounting import Ask, Defer, Refused, believed
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.connection import Answer, Served, Session
-from partage_isolation.wire.hints import Hints
-from partage_isolation.wire.moving import Moving
+from partage_isolation.wire.deferred_requests import DeferredRequests, verdict_answer
+from partage_isolation.wire.migration import Migration
+from partage_isolation.wire.notifications import Notifications
 from partage_isolation.wire.packets import Flag, Packet, Result, What
-from partage_isolation.wire.parked import ParkedQuestions, verdict_answer
 from partage_isolation.wire.served import Registry
 from partage_isolation.wire.watch import Watch
 from partage_plugins.api.names import CardId
@@ -27,15 +27,15 @@ class Answers:
         ledger: Ledger,
         *,
         registry: Registry,
-        hints: Hints,
+        hints: Notifications,
         watch: Watch,
-        parking: ParkedQuestions,
-        moving: Moving,
+        parking: DeferredRequests,
+        moving: Migration,
     ) -> None:
         self._ledger, self._registry = ledger, registry
         self._hints, self._watch, self._parking = hints, watch, parking
-        self._ask_lend = moving.guarded(ledger.lending.lend)
-        self._ask_context = moving.guarded(ledger.lending.context, is_context=True)
+        self._ask_lend = moving.guarded(ledger.accounting.lend)
+        self._ask_context = moving.guarded(ledger.accounting.context, is_context=True)
         self.answers: Mapping[int, Answer] = {
             What.CARD: self._card,
             What.LEND: self._lend,
@@ -69,27 +69,27 @@ class Answers:
     def _decided(self, session: Session, packet: Packet, ask: Ask) -> bytes | None:
         process, card, amounts, again = session.process, packet.card, packet.amounts, packet.is_again
         verdict = ask(process, card, amounts, again=again)
-        if isinstance(verdict, Park | Refused):
+        if isinstance(verdict, Defer | Refused):
             self._looks_at_all(session)
-        if isinstance(verdict, Park):
-            self._parking.park(session, packet, verdict, partial(ask, process, card, amounts, again=again))
+        if isinstance(verdict, Defer):
+            self._parking.defer(session, packet, verdict, partial(ask, process, card, amounts, again=again))
             return None
         return verdict_answer(packet, verdict, amounts.returns)
 
     def _return(self, session: Session, packet: Packet) -> None:
         process, card = session.process, packet.card
-        if self._ledger.lending.returned(process, card, packet.amounts):
+        if self._ledger.accounting.returned(process, card, packet.amounts):
             self._watch.doubts(process, card)
         if self._hints.returned(process, card, packet.number):
             process.accounts[card].is_dry = packet.amounts.lent <= packet.amounts.used
 
     def _amounts(self, session: Session, packet: Packet) -> None:
         process, card, amounts = session.process, packet.card, packet.amounts
-        claims = self._ledger.lending.told(process, card, amounts)
+        claims = self._ledger.accounting.told(process, card, amounts)
         self._hints.told(process, packet.number, amounts)
         if packet.flags & (Flag.CONTEXT_MADE | Flag.CONTEXT_FAILED):
             made = not packet.flags & Flag.CONTEXT_FAILED
-            self._ledger.lending.context_ended(process, card, made=made)
+            self._ledger.accounting.context_ended(process, card, made=made)
             if made:
                 self._watch.measure(process, card)
         if packet.has_grown:

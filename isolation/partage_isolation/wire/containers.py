@@ -23,7 +23,7 @@ from partage_isolation.store.folders import Folders
 from partage_isolation.store.page import Page
 from partage_isolation.store.specs import EngineContainer, Spec, Specs
 from partage_isolation.wire.connection import Served
-from partage_isolation.wire.leases import Leases
+from partage_isolation.wire.deferred_requests import DeferredRequests
 from partage_isolation.wire.limits import (
     Held,
     lowered,
@@ -33,12 +33,12 @@ from partage_isolation.wire.limits import (
     spec_of,
 )
 from partage_isolation.wire.messages import LimitsSet, Prepare, Prepared, SetLimits, Suspend, Suspended
-from partage_isolation.wire.moving import Moving
-from partage_isolation.wire.parked import ParkedQuestions
+from partage_isolation.wire.migration import Migration
 from partage_isolation.wire.report import picture
 from partage_isolation.wire.served import Registry
 from partage_isolation.wire.sessions import Sessions
 from partage_isolation.wire.suspension import Suspension
+from partage_isolation.wire.timeslices import TimeSlices
 from partage_isolation.wire.watch import Chores, Watch
 from partage_plugins.api.names import CardId, ContainerKey
 
@@ -58,10 +58,10 @@ class Containers:
         root: Path,
         library: Path,
         sessions: Sessions,
-        parking: ParkedQuestions,
+        parking: DeferredRequests,
         watch: Watch,
-        leases: Leases,
-        moving: Moving,
+        timeslices: TimeSlices,
+        moving: Migration,
         permit: Permit,
         chores: Chores,
         checkpoints: Checkpoints,
@@ -71,7 +71,7 @@ class Containers:
         self._ledger, self._registry, self._specs, self.folders = ledger, registry, Specs(root), Folders(root)
         self._library, self._write_line = library, line_writer(library)
         self._sessions, self._parking, self._watch = sessions, parking, watch
-        self._leases, self._moving, self._permit = leases, moving, permit
+        self._timeslices, self._moving, self._permit = timeslices, moving, permit
         self._suspension = Suspension(
             registry=registry, moving=moving, checkpoints=checkpoints, chores=chores, note=self._note
         )
@@ -108,7 +108,7 @@ class Containers:
         mounts = self.folders.mounts(spec.key, spec.library, spec.claim)
         return Prepared(
             mounts=mounts,
-            enforces=self._leases.terms.enforced_on([card.id for card in spec.cards], moves=spec.moves),
+            enforces=self._timeslices.terms.enforced_on([card.id for card in spec.cards], moves=spec.moves),
             budget=spec.budget,
             is_claim=spec.is_claim,
             by_hook=spec.by_hook,
@@ -188,7 +188,7 @@ class Containers:
         spec = served.spec
         if not spec.moves:
             return self._suspension.ask(served, is_on=question.is_on)
-        if "movable" not in self._leases.terms.enforced_on([card.id for card in spec.cards], moves=True):
+        if "movable" not in self._timeslices.terms.enforced_on([card.id for card in spec.cards], moves=True):
             raise SpecRefused(
                 f"the memory of container {spec.container} of pod {spec.pod.name} moves only on a card whose time is "
                 "metered; set another policy for its card"
@@ -231,7 +231,7 @@ class Containers:
             served.close()
             is_last = not self._registry.of(served.budget.key)
             if is_last:
-                self._leases.drop(served.budget.key)
+                self._timeslices.drop(served.budget.key)
                 self._moving.drop(served.budget.key)
             self._specs.remove(served.spec, is_last=is_last)
         self._ledger.forget(key)
@@ -264,7 +264,7 @@ class Containers:
         for each in self._registry.of(served.budget.key):
             each.spec = each.spec.as_in(spec)
         self._books(spec)
-        self._leases.put(spec)
+        self._timeslices.put(spec)
         self._moving.put(spec)
 
     def _books(self, spec: Spec) -> Budget:
@@ -281,7 +281,7 @@ class Containers:
         served = Served(spec, budget, page, bucket=self._registry.bucket_of(spec.pod.namespace))
         served.listener = self._sessions.listener(served, listening)
         self._registry.enter(spec.key, served)
-        self._leases.put(spec)
+        self._timeslices.put(spec)
         self._moving.put(spec)
         self._suspension.go_on(served)
         for card in spec.cards:
@@ -290,7 +290,7 @@ class Containers:
     # ---- Reports -----------------------------------------------------------------------------------------------------
 
     def facts(self) -> tuple[ContainerFacts, ...]:
-        times = self._leases.shares()
+        times = self._timeslices.shares()
         return tuple(picture(served, times, self._moving) for served in self._registry.served.values())
 
     def cards(self) -> frozenset[CardId]:

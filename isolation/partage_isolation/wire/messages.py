@@ -204,7 +204,7 @@ class TimeTold(Struct, frozen=True, kw_only=True):
     wanted: Parts
     """It held the card or waited for it."""
     got: Parts
-    leases: int
+    timeslices: int
     revocations: int
     """Time slices that were ended early for another container."""
     drains: int

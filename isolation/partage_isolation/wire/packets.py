@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from partage_isolation.ledger.account import Amounts
 from partage_isolation.ledger.pieces import Shared
-from partage_isolation.moving.tenant import Placed
+from partage_isolation.migration.tenant import Placed
 
 PATH: Final = "/run/partage/broker"
 VERSION: Final = 1
@@ -133,8 +133,8 @@ class Packet(NamedTuple):
         return Shared._make(_SHARED.unpack_from(self.data, _BODY))
 
     @property
-    def lease(self) -> Lease:
-        return Lease._make(_LEASE.unpack_from(self.data, _BODY))
+    def timeslice(self) -> TimeSlice:
+        return TimeSlice._make(_LEASE.unpack_from(self.data, _BODY))
 
     @property
     def placed(self) -> Placed:
@@ -146,7 +146,7 @@ class Packet(NamedTuple):
         return int.from_bytes(self.data[_BODY : _BODY + 8], "little")
 
 
-class Lease(NamedTuple):
+class TimeSlice(NamedTuple):
     """A packet's fields about the time slice of one card."""
 
     at: int = 0
@@ -224,8 +224,8 @@ def processes_body(processes: Sequence[tuple[int, int]]) -> bytes:
     return b"".join(_PROCESS.pack(pid, 0, amount) for pid, amount in processes[:PROCESSES_AT_ONCE])
 
 
-def lease_body(lease: Lease) -> bytes:
-    return _LEASE.pack(*lease)
+def lease_body(timeslice: TimeSlice) -> bytes:
+    return _LEASE.pack(*timeslice)
 
 
 class CardAnswer(NamedTuple):

@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from partage_isolation.audit.facts import AmountFacts, CardLimits, ContainerFacts, MovingFacts, ProcessFacts, StateName
-from partage_isolation.leases.line import LineState, Shares, Windows
-from partage_isolation.leases.node import Place
 from partage_isolation.ledger.account import Account
 from partage_isolation.ledger.budget import Process, State
 from partage_isolation.names import BudgetKey
+from partage_isolation.timeslices.domains import Place
+from partage_isolation.timeslices.line import LineState, Shares, Windows
 from partage_isolation.wire.connection import Served
-from partage_isolation.wire.leases import Terms
 from partage_isolation.wire.messages import (
     CardHeld,
     CardTold,
@@ -25,8 +24,9 @@ from partage_isolation.wire.messages import (
     TimeTold,
     Told,
 )
-from partage_isolation.wire.moving import Moving
+from partage_isolation.wire.migration import Migration
 from partage_isolation.wire.packets import Loss
+from partage_isolation.wire.timeslices import Terms
 from partage_plugins.api.names import CardId, ContainerKey
 
 _STATES: Final[Mapping[State, StateName]] = {
@@ -39,7 +39,7 @@ _STATES: Final[Mapping[State, StateName]] = {
 }
 
 
-def picture(served: Served, times: Mapping[Place, Shares], moving: Moving) -> ContainerFacts:
+def picture(served: Served, times: Mapping[Place, Shares], moving: Migration) -> ContainerFacts:
     """Facts of one container; `times` has each container's wanted and received time per card."""
     spec, budget = served.spec, served.budget
     return ContainerFacts(
@@ -179,7 +179,7 @@ def _time(shares: Shares) -> TimeTold:
     return TimeTold(
         wanted=_parts(shares.wanted),
         got=_parts(shares.got),
-        leases=shares.leases,
+        timeslices=shares.timeslices,
         revocations=shares.revocations,
         drains=shares.drains.count,
         drain_seconds=shares.drains.sum_ns / 1e9,

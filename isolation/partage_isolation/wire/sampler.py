@@ -18,11 +18,11 @@ from partage_isolation.ledger.account import Amounts
 from partage_isolation.ledger.budget import Process, State
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.ledger.pieces import ProcessId
+from partage_isolation.wire.background_work import in_slices
 from partage_isolation.wire.connection import Connection
-from partage_isolation.wire.hints import Hints
+from partage_isolation.wire.notifications import Notifications
 from partage_isolation.wire.packets import TOKEN_BYTES
 from partage_isolation.wire.served import Registry
-from partage_isolation.wire.slices import in_slices
 from partage_plugins.api.names import CardId, ContainerKey
 
 
@@ -32,7 +32,7 @@ class Sampler:
         ledger: Ledger,
         nvml: Nvml,
         *,
-        hints: Hints,
+        hints: Notifications,
         counters: Counters,
         registry: Registry,
         learned: Callable[[CardId, int], None],

@@ -21,9 +21,9 @@ from partage_isolation.ledger.ledger import MOST_PROCESSES, Ledger
 from partage_isolation.ledger.pieces import ProcessId
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.connection import HELLO_COSTS, Answer, Connection, Listener, Served, Session
-from partage_isolation.wire.leases import Leases
 from partage_isolation.wire.packets import Flag, Packet, Result, What
 from partage_isolation.wire.served import Registry
+from partage_isolation.wire.timeslices import TimeSlices
 from partage_isolation.wire.watch import Watch
 from partage_plugins.api.names import ContainerKey
 
@@ -58,12 +58,12 @@ class Sessions:
         registry: Registry,
         counters: Counters,
         watch: Watch,
-        leases: Leases,
+        timeslices: TimeSlices,
         answers: Mapping[int, Answer],
     ) -> None:
         """`answers` maps kinds of requests to handlers."""
         self._ledger, self._registry, self._counters = ledger, registry, counters
-        self._watch, self._leases, self._answers = watch, leases, answers
+        self._watch, self._timeslices, self._answers = watch, timeslices, answers
 
     def listener(self, served: Served, listening: socket.socket) -> Listener:
         """A listener on a container's socket, whose connections are served from then on."""
@@ -116,7 +116,7 @@ class Sessions:
             session.signals = None
         if session.process.state is State.GONE:
             connection.served.sessions.pop(session.process.id, None)
-        self._leases.hung_up(session, connection)
+        self._timeslices.hung_up(session, connection)
 
     # ---- HELLO -------------------------------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from partage_isolation.names import BudgetKey
 from partage_isolation.store.specs import Spec
 from partage_isolation.wire.connection import Served
 from partage_isolation.wire.messages import Suspended
-from partage_isolation.wire.moving import Moving
+from partage_isolation.wire.migration import Migration
 from partage_isolation.wire.served import Registry
 from partage_isolation.wire.watch import Chores
 from partage_plugins.api.names import ContainerKey
@@ -64,7 +64,7 @@ class Suspension:
         self,
         *,
         registry: Registry,
-        moving: Moving,
+        moving: Migration,
         checkpoints: Checkpoints,
         chores: Chores,
         note: Callable[[Served, Spec], None],

@@ -12,10 +12,10 @@ from typing import Any, Final
 from partage_base.peers import Peer
 from partage_isolation.ledger.budget import Process
 from partage_isolation.ledger.ledger import Ledger
-from partage_isolation.ledger.loans import provable
+from partage_isolation.ledger.quota_accounting import provable
+from partage_isolation.wire.background_work import BackgroundWork
 from partage_isolation.wire.sampler import Sampler
 from partage_isolation.wire.served import Registry
-from partage_isolation.wire.slices import Slices
 from partage_plugins.api.names import CardId, ContainerKey
 
 
@@ -58,7 +58,7 @@ class Watch:
 
     def __init__(self, ledger: Ledger, sampler: Sampler, *, chores: Chores, registry: Registry) -> None:
         self._ledger, self._sampler, self._chores, self._registry = ledger, sampler, chores, registry
-        self._loop, self._deaths = asyncio.get_running_loop(), Slices()
+        self._loop, self._deaths = asyncio.get_running_loop(), BackgroundWork()
         self._pidfds: dict[Process, int] = {}
         self._proving: set[CardId] = set()
         self._letting_go: dict[CardId, asyncio.Event] = {}

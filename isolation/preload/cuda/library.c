@@ -4,7 +4,7 @@
 #include "../memory/growth.h"
 #include "../memory/reserves.h"
 #include "../memory/shared.h"
-#include "../moving/moving.h"
+#include "../migration/migration.h"
 #include "../presence/presence.h"
 
 #include <string.h>

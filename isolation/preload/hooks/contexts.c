@@ -1,6 +1,6 @@
 /* Contexts: room is requested before one is created, and what it held is forgotten when it is gone. */
 #include "../memory/growth.h"
-#include "../moving/moving.h"
+#include "../migration/migration.h"
 #include "hooks.h"
 
 REAL_CALL(cuDevicePrimaryCtxGetState, CUdevice device, unsigned *flags, int *active);

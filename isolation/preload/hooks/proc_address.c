@@ -5,7 +5,7 @@
  * stream (driver/cuda.def), which may differ.
  */
 #include "../frame/entries.h"
-#include "../moving/moving.h"
+#include "../migration/migration.h"
 #include "hooks.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Streams, events and held work: shared by the files of the time side, bottom-up: timing.c, clock.c, queue.c, held.c,
+/* Streams, events and held work: shared by the files of the time side, bottom-up: stream_times.c, clock.c, queue.c, held.c,
  * streams.c, capture.c, events.c.
  *
  * Work whose beginning is known is a number, its end in the device's local time; nothing runs on its behalf. Only work
@@ -76,7 +76,7 @@ struct cuda_event {
     struct nodes captured;
 };
 
-/* ---- timing.c ---------------------------------------------------------------------------------------------------- */
+/* ---- stream_times.c ---------------------------------------------------------------------------------------------------- */
 
 struct mark *mark_new(struct device *device, bool known, u64 local);
 struct mark *mark_keep(struct mark *mark);

@@ -1,4 +1,4 @@
-/* Memory created separately from its addresses; shared by vmm.c and sharing.c. Everything here is locked. */
+/* Memory created separately from its addresses; shared by vmm.c and shareable_handles.c. Everything here is locked. */
 #pragma once
 
 #include "memory.h"

@@ -1,7 +1,7 @@
 #include "clients.h"
 
 #include "calls.h"
-#include "sampling.h"
+#include "sampler.h"
 #include "sockets.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 
 #include "accounts.h"
 #include "faults.h"
-#include "sampling.h"
+#include "sampler.h"
 #include "sockets.h"
 
 #include <ctype.h>

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "clients.h"
 #include "control.h"
-#include "sampling.h"
+#include "sampler.h"
 
 #include <errno.h>
 #include <fcntl.h>

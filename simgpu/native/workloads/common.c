@@ -1,5 +1,5 @@
 #include "common.h"
-#include "../common/spinning.h"
+#include "../common/spin.h"
 
 #include <dlfcn.h>
 #include <errno.h>

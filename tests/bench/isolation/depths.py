@@ -73,7 +73,7 @@ def short_kernels(bench: Bench) -> None:
         rounds = [[_kernels(bench, side) for side in sides] for _ in range(1 if bench.smoke else ROUNDS)]
         told = place.held(one).time
         bench.engaged("the program sees its limit", all(held.total == one.limit for _, held in rounds))
-        bench.engaged("it had leases", told is not None and told.leases)
+        bench.engaged("it had leases", told is not None and told.timeslices)
     bare, held = (median(found.cpu_ns for found in side) for side in zip(*rounds, strict=True))
     bench.figure("kernels of 1 us without the library, waits between, ns", bare)
     bench.figure("kernels of 1 us under a limit, waits between, ns", held)

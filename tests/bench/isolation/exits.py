@@ -73,4 +73,4 @@ def wrong_end(container: Container, way: str, tool: Tool) -> str | None:
 def _was_metered(place: Place, container: Container) -> None:
     time = place.held(container).time
     assert time is not None
-    assert time.leases
+    assert time.timeslices

@@ -54,7 +54,7 @@ class Lending:
 
     @property
     def ended(self) -> bool:
-        return any(packet.what is What.DRAINED for _, packet, _ in self.broker.leases)
+        return any(packet.what is What.DRAINED for _, packet, _ in self.broker.timeslices)
 
 
 def _uuid(card: int) -> str:
@@ -65,7 +65,7 @@ def _lend(broker: Granter, over: threading.Event) -> None:
     """A lease is never written twice in one epoch, so each is a new one."""
     while not over.wait(_QUANTUM_S):
         for card in range(CARDS):
-            broker.lease(card, seconds=_LENT_S)
+            broker.timeslice(card, seconds=_LENT_S)
 
 
 @contextmanager
@@ -73,7 +73,7 @@ def _lent(broker: Granter) -> Generator[None]:
     over = threading.Event()
     thread = threading.Thread(target=_lend, args=(broker, over))
     for card in range(CARDS):
-        broker.lease(card, seconds=_LENT_S)
+        broker.timeslice(card, seconds=_LENT_S)
     thread.start()
     try:
         yield
@@ -96,7 +96,7 @@ def _installed(folder: Path) -> tuple[Path, Path]:
 
 
 @contextmanager
-def lending(how: Time) -> Generator[Lending]:
+def accounting(how: Time) -> Generator[Lending]:
     folder = Path(tempfile.mkdtemp(prefix="pl-", dir="/tmp"))  # sockets want short paths
     limits = {_uuid(card): LIMIT for card in range(CARDS)}
     try:

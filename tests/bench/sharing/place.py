@@ -75,9 +75,9 @@ class Place:
             told = each.time
             name = f"{self.policy}, {each.sharer.name}"
             if self.policy == UNMETERED:
-                self._bench.engaged(f"{name}: no lease was given", told is None or not told.leases)
+                self._bench.engaged(f"{name}: no lease was given", told is None or not told.timeslices)
             else:
-                self._bench.engaged(f"{name}: leases were given", told is not None and told.leases)
+                self._bench.engaged(f"{name}: leases were given", told is not None and told.timeslices)
 
     def _quietly(self, name: str, measure: Callable[[], T]) -> T:
         daemons = [self._isolation.node.pid, self._isolation.broker.pid]

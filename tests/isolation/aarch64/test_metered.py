@@ -93,7 +93,7 @@ def test_it_gets_no_more_than_its_limit(programs: Programs, place: Isolated) -> 
 
 def turns(container: Contained) -> int:
     time = container.told().cards[0].time
-    return time.leases if time is not None else 0
+    return time.timeslices if time is not None else 0
 
 
 def test_two_that_flood_a_card_take_turns(programs: Programs, place: Isolated, simulation: Path) -> None:

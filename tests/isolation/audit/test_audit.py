@@ -14,13 +14,13 @@ import pytest
 from isolation.audit.holders import MIB, holders
 from partage_base.daemon.metrics import Metrics
 from partage_isolation.audit.auditor import AuditFigures, Auditor
-from partage_isolation.audit.board import Board
 from partage_isolation.audit.engagement import Engagement
 from partage_isolation.audit.facts import ContainerFacts, ProcessFacts
 from partage_isolation.audit.listing import Listing, RuntimeContainer
 from partage_isolation.audit.mounts import InstalledFiles
 from partage_isolation.audit.nvml import NvmlChild
 from partage_isolation.audit.proofs import Expected, birth
+from partage_isolation.audit.report_files import ReportFiles
 from partage_isolation.audit.suspicions import Rules
 from partage_isolation.store.folders import OBJECTS
 from partage_plugins.api.names import CardId, ContainerKey
@@ -114,7 +114,7 @@ async def auditor(stage: Stage, nvml: NvmlChild) -> AsyncIterator[Auditor]:
         nvml=nvml,
         runtime=stage,
         engagement=Engagement(NoMounts(stage.root / "library", stage.root), proc=stage.proc),
-        board=Board(stage.root),
+        board=ReportFiles(stage.root),
         figures=AuditFigures(Metrics("broker")),
         rules=Rules(apart_s=0.0),
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from isolation.broker.workers import workers
-from isolation.leases.flood import flooders, overlap_ns, overlaps
-from isolation.leases.members import Member
-from partage_isolation.leases.line import LineState
+from isolation.timeslices.flood import flooders, overlap_ns, overlaps
+from isolation.timeslices.members import Member
+from partage_isolation.timeslices.line import LineState
 from partage_isolation.wire.packets import Result
 from support.isolated import Contained, Isolated, until
 

@@ -41,7 +41,7 @@ def test_a_revocation_in_the_middle_of_a_capture_leaves_it_whole(one: Program, m
     one.ask("launch(s)")
     broker.wait_for(What.DRAINED, broker.close())
     one.ask("launch(s)")
-    broker.wait_for(What.DRAINED, broker.lease(seconds=0.02))
+    broker.wait_for(What.DRAINED, broker.timeslice(seconds=0.02))
     one.ask("launch(s)")
     assert nodes(one) == 3
     broker.sole()
@@ -88,7 +88,7 @@ def test_captures_and_leases_in_many_threads_disturb_nobody(one: Program) -> Non
     one.ask("ts = [in_thread(lambda: churn_graphs(wrong)) for _ in range(4)]")
     one.ask("f = in_thread(lambda: launches(300, stream(), 0.2))")
     for _ in range(30):
-        broker.wait_for(What.DRAINED, broker.lease(seconds=0.01))
+        broker.wait_for(What.DRAINED, broker.timeslice(seconds=0.01))
     broker.sole()
     one.ask("join_all()")
     assert one.ask("wrong") == []

@@ -36,15 +36,15 @@ def test_leases_that_were_over_before_anybody_saw_them_are_answered(one: Program
     broker = granted(one)
     broker.gives_hints = False
     for _ in range(3):
-        broker.lease(seconds=0)
+        broker.timeslice(seconds=0)
     broker.gives_hints = True
-    broker.wait_for(What.DRAINED, broker.lease(seconds=0))
+    broker.wait_for(What.DRAINED, broker.timeslice(seconds=0))
 
 
 def test_a_lease_that_passed_while_the_process_stood_still_is_answered(one: Program) -> None:
     broker = granted(one)
     os.kill(one.pid, signal.SIGSTOP)
-    epoch = broker.lease(seconds=0.05)
+    epoch = broker.timeslice(seconds=0.05)
     time.sleep(0.2)
     os.kill(one.pid, signal.SIGCONT)
     broker.wait_for(What.DRAINED, epoch)
@@ -57,7 +57,7 @@ def test_streams_of_other_threads_are_drained_too(one: Program) -> None:
     one.ask("went.wait()")
     epoch = broker.close()
     said = broker.wait_for(What.DRAINED, epoch)
-    assert one.ask("time.monotonic_ns()") >= said.lease.at
+    assert one.ask("time.monotonic_ns()") >= said.timeslice.at
     one.ask("t.join()")
 
 
@@ -112,7 +112,7 @@ def test_streams_and_contexts_that_come_and_go_while_leases_do(one: Program) -> 
     broker = one.place.broker
     one.ask("ts = [in_thread(each) for each in (churn_streams, churn_contexts, churn_streams)]")
     for _ in range(30):
-        broker.wait_for(What.DRAINED, broker.lease(seconds=0.01))
+        broker.wait_for(What.DRAINED, broker.timeslice(seconds=0.01))
     broker.sole()
     one.ask("join_all()")
 

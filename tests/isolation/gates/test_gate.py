@@ -96,11 +96,11 @@ def test_one_thread_of_all_that_wait_says_so_once_in_each_epoch(one: Program) ->
 
 def test_a_launch_waits_out_a_lease_that_has_ended(one: Program) -> None:
     broker = one.place.broker
-    epoch = broker.lease(seconds=0)
+    epoch = broker.timeslice(seconds=0)
     one.say("launch()")
     broker.wait_for(What.WANT, epoch)
     assert not one.has_answered(within_s=A_WHILE_S)
-    broker.lease(seconds=30)
+    broker.timeslice(seconds=30)
     one.answer()
 
 
@@ -118,7 +118,7 @@ def test_a_card_that_nobody_meters_has_no_gate(place: Place) -> None:
         one.ask("launches(100)")
         one.ask("launch(stream())")
         one.ask("call('cuCtxSynchronize')")
-    assert place.broker.leases == []
+    assert place.broker.timeslices == []
 
 
 def test_a_state_of_tomorrow_is_closed(one: Program) -> None:
@@ -140,4 +140,4 @@ def test_an_error_of_the_driver_stays_its_own(one: Program) -> None:
 def holds(broker: Granter, seconds: float) -> None:
     """Leases of so many seconds, each begun when the one before was drained."""
     for _ in range(10):
-        broker.wait_for(What.DRAINED, broker.lease(seconds=seconds))
+        broker.wait_for(What.DRAINED, broker.timeslice(seconds=seconds))

@@ -47,11 +47,11 @@ def test_a_program_that_goes_on_after_the_end_says_that_it_waits(one: Program) -
     """What it said before is about the old lease: taken for the new one, it would wait for ever."""
     begun(one)
     broker = one.place.broker
-    epoch = broker.lease(seconds=0.7)
+    epoch = broker.timeslice(seconds=0.7)
     broker.wait_for(What.IDLE, epoch)
     one.ask("launch(0, 900)")
     broker.wait_for(What.WANT, epoch)
-    assert not broker.wait_for(What.DRAINED, epoch).lease.is_blocked
+    assert not broker.wait_for(What.DRAINED, epoch).timeslice.is_blocked
     before = len(broker.heard_of(What.WANT, epoch))
     one.say("launch()")
     broker.wait_for(What.WANT, epoch, times=before + 1)
@@ -67,15 +67,15 @@ def test_nobody_is_idle_who_waits(one: Program) -> None:
     broker.wait_for(What.WANT, epoch)
     time.sleep(A_WHILE_S)
     assert not broker.heard_of(What.IDLE)
-    assert broker.wait_for(What.DRAINED, epoch).lease.is_blocked
+    assert broker.wait_for(What.DRAINED, epoch).timeslice.is_blocked
     broker.sole()
     one.answer()
 
 
 def test_a_lease_that_nobody_used_is_drained_at_its_end(one: Program) -> None:
     begun(one)
-    epoch = one.place.broker.lease(seconds=0.05)
-    assert not one.place.broker.wait_for(What.DRAINED, epoch).lease.is_blocked
+    epoch = one.place.broker.timeslice(seconds=0.05)
+    assert not one.place.broker.wait_for(What.DRAINED, epoch).timeslice.is_blocked
 
 
 def test_a_card_of_its_own_is_never_given_back(one: Program) -> None:

@@ -44,7 +44,7 @@ def test_forks_in_the_middle_of_leases_hang_nobody(one: Program) -> None:
     one.answer()
     one.say("[in_child(lambda: None) for _ in range(30)]")
     for _ in range(10):
-        broker.wait_for(What.DRAINED, broker.lease(seconds=0.02))
+        broker.wait_for(What.DRAINED, broker.timeslice(seconds=0.02))
     broker.sole()
     assert one.answer() == [0] * 30
     one.ask("f.join()")

@@ -33,7 +33,7 @@ def next_epoch(broker: Granter, turn: int) -> int:
     elif turn % 11 == 0:
         broker.free()
     else:
-        return broker.lease(seconds=LEASE_S)
+        return broker.timeslice(seconds=LEASE_S)
     return broker.close()
 
 
@@ -48,7 +48,7 @@ def leases_until_it_ends(place: Place, process: subprocess.Popen[str]) -> int:
         turns += 1
         epoch = next_epoch(broker, turns)
         broker.wait(partial(is_over, epoch), f"epoch {epoch} is drained")
-        broker.leases.clear()
+        broker.timeslices.clear()
     return turns
 
 

@@ -89,7 +89,7 @@ def test_kernels_of_all_lengths_come_through(one: Program) -> None:
     broker = alone(one)
     one.say("[launch(s, (0.01, 1, 30)[n % 3]) for n in range(30)] and None")
     for _ in range(5):
-        broker.wait_for(What.DRAINED, broker.lease(seconds=0.02))
+        broker.wait_for(What.DRAINED, broker.timeslice(seconds=0.02))
     broker.sole()
     one.answer()
 

@@ -8,7 +8,7 @@ import pytest
 
 from isolation.memory.paths import LINES
 from isolation.memory.stage import BLOCK, CONTEXT, MIB, OUT_OF_MEMORY
-from isolation.moving.stage import program
+from isolation.migration.stage import program
 from partage_isolation.library.objects import built
 from partage_isolation.store.files import STATE
 from support.isolated import Contained, Isolated, isolated, until

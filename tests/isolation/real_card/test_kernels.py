@@ -29,7 +29,7 @@ KERNELS: Mapping[str, str] = {
     "locals": HEAD + with_locals(LOCALS),
     "globals": HEAD + with_globals(64 << 20),
     "flood": in_source("tests/real_card/native/card.c"),
-    "workloads": in_source("simgpu/native/common/spinning.h"),
+    "workloads": in_source("simgpu/native/common/spin.h"),
 }
 
 

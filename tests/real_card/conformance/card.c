@@ -1,5 +1,5 @@
 /* What most cases begin with: a card, streams, and a kernel that takes a known time. */
-#include "common/spinning.h"
+#include "common/spin.h"
 #include "conformance.h"
 
 #include <pthread.h>

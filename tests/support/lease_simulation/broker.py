@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from partage_isolation.leases.arbiter import Arbiter
-from partage_isolation.leases.durations import SECOND
-from partage_isolation.leases.line import Hint, Write
-from partage_isolation.leases.node import Place
-from partage_isolation.leases.policies import by_name
+from partage_isolation.timeslices.arbiter import Arbiter
+from partage_isolation.timeslices.domains import Place
+from partage_isolation.timeslices.durations import SECOND
+from partage_isolation.timeslices.line import Notify, Write
+from partage_isolation.timeslices.policies import by_name
 from partage_plugins.api.names import Namespace
 from partage_plugins.api.pods import Gang
 from support.lease_simulation.cases import Case
@@ -78,7 +78,7 @@ class SimulatedBroker:
             self._act(act)
         self._plan_tick()
 
-    def _act(self, act: Write | Hint) -> None:
+    def _act(self, act: Write | Notify) -> None:
         if isinstance(act, Write):
             line = self.lines[act.key, act.card]
             line.state, line.epoch, line.deadline = act.state, act.epoch, act.deadline_ns

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from partage_isolation.leases.durations import MS, SECOND, Timing
-from partage_isolation.leases.policies import Gemini
+from partage_isolation.timeslices.durations import MS, SECOND, Timing
+from partage_isolation.timeslices.policies import Gemini
 from support.lease_simulation.workloads import US, Workload
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import pstdev
 
-from partage_isolation.leases.durations import SECOND
-from partage_isolation.leases.line import Shares
+from partage_isolation.timeslices.durations import SECOND
+from partage_isolation.timeslices.line import Shares
 
 
 @dataclass(frozen=True)

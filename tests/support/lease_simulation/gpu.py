@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from math import inf
 
-from partage_isolation.leases.durations import MS
+from partage_isolation.timeslices.durations import MS
 from support.lease_simulation.events import Events
 
 BIN_NS = 100 * MS

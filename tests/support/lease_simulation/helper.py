@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from partage_isolation.leases.line import LineState
+from partage_isolation.timeslices.line import LineState
 from support.lease_simulation.cases import Case
 from support.lease_simulation.events import Events
 from support.lease_simulation.standing import Standing

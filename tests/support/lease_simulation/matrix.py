@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from partage_isolation.leases.durations import MS, SECOND
-from partage_isolation.leases.policies import Gemini
+from partage_isolation.timeslices.durations import MS, SECOND
+from partage_isolation.timeslices.policies import Gemini
 from support.lease_simulation.cases import Case, Container
 from support.lease_simulation.figures import Figures
 from support.lease_simulation.workloads import US, Workload, flood, inference, launch_and_wait, mixed

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from partage_isolation.leases.line import LineState
+from partage_isolation.timeslices.line import LineState
 from support.lease_simulation.gpu import Queue
 
 _AVERAGED: Final = 16

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import Final, NamedTuple
 
-from partage_isolation.leases.durations import MS
+from partage_isolation.timeslices.durations import MS
 from support.lease_simulation.events import Chance
 
 US: Final = 1000

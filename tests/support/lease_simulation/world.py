@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from partage_isolation.leases.arbiter import Arbiter
-from partage_isolation.leases.durations import SECOND
 from partage_isolation.names import BudgetKey
+from partage_isolation.timeslices.arbiter import Arbiter
+from partage_isolation.timeslices.durations import SECOND
 from partage_plugins.api.names import CardId
 from support.lease_simulation.broker import SimulatedBroker
 from support.lease_simulation.cases import Case, Container, Trouble, What

@@ -9,7 +9,6 @@ import msgspec
 
 from partage_base.condition import Condition, decode_condition, encode_condition, fault
 from partage_crishim.rules.holdings import Holding, Reservation
-from partage_isolation.leases.line import LineState, pack, unpack
 from partage_isolation.ledger.account import Account
 from partage_isolation.ledger.budget import CardSpec, Process, State
 from partage_isolation.ledger.pieces import Piece
@@ -17,6 +16,7 @@ from partage_isolation.names import own_budget
 from partage_isolation.store.rows import pack_piece, pack_row, read_row, rows_of
 from partage_isolation.store.rows_file import Shape, pack_header, read_header
 from partage_isolation.store.specs import BudgetSpec, Spec
+from partage_isolation.timeslices.line import LineState, pack, unpack
 from partage_isolation.wire import packets
 from partage_isolation.wire.messages import Prepare, Prepared, answer_line, question_line, read_answer, read_question
 from partage_plugins.api import (

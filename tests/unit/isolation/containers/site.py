@@ -8,23 +8,23 @@ from pathlib import Path
 from typing import Any, Self, cast
 
 from partage_isolation.audit.metrics import Counters
-from partage_isolation.leases.arbiter import Arbiter
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.library.current import make_current
 from partage_isolation.library.pages import install_page
-from partage_isolation.moving.room import Pace
+from partage_isolation.migration.room import Pace
 from partage_isolation.store.folders import OBJECTS, PARENT
 from partage_isolation.store.specs import BUDGETS_FOLDER
-from partage_isolation.wire.alarm import Alarm
+from partage_isolation.timeslices.arbiter import Arbiter
 from partage_isolation.wire.connection import Listener
 from partage_isolation.wire.containers import Containers
-from partage_isolation.wire.leases import Leases, Terms
-from partage_isolation.wire.moving import Moving
+from partage_isolation.wire.migration import Migration
 from partage_isolation.wire.served import Registry
+from partage_isolation.wire.timer import Timer
+from partage_isolation.wire.timeslices import Terms, TimeSlices
 from partage_plugins.api.names import CardId, ContainerKey
 from support.broker import CARD
-from unit.isolation.leases.scene import FakeAlarm
 from unit.isolation.ledger.keeping import Kept
+from unit.isolation.timeslices.scene import FakeAlarm
 
 
 class Nobody:
@@ -60,12 +60,12 @@ class Site:
         self.root, self.ledger, self.registry, counters = root, Ledger(Kept()), Registry(), Counters()
         terms, nobody = Terms("virtual-time"), cast("Any", Nobody())
         self.arbiter = Arbiter(policy=terms.policy_of)
-        leases = Leases(
+        timeslices = TimeSlices(
             self.arbiter,
             registry=self.registry,
             terms=terms,
             counters=counters,
-            alarm=lambda ring: cast("Alarm", FakeAlarm(ring)),
+            timer=lambda ring: cast("Timer", FakeAlarm(ring)),
         )
         self.containers = Containers(
             self.ledger,
@@ -75,14 +75,14 @@ class Site:
             sessions=nobody,
             parking=nobody,
             watch=nobody,
-            leases=leases,
-            moving=Moving(
+            timeslices=timeslices,
+            moving=Migration(
                 self.ledger,
-                leases=leases,
+                timeslices=timeslices,
                 registry=self.registry,
                 card_bytes=lambda _card: None,
                 pace=Pace(),
-                alarm=lambda ring: cast("Alarm", FakeAlarm(ring)),
+                timer=lambda ring: cast("Timer", FakeAlarm(ring)),
             ),
             permit=self._permit,
             chores=nobody,

@@ -36,7 +36,7 @@ async def test_they_have_one_account_and_one_seat_and_each_its_folder(tmp_path: 
         site.prepare(B)
         site.prepare(A)
         assert site.ledger.containers[A] is site.ledger.containers[B]
-        assert [seat.account.share for seat in site.arbiter.node.seats.values()] == [300]
+        assert [entry.account.share for entry in site.arbiter.node.entries.values()] == [300]
         assert site.folders == {A, B}
 
 
@@ -46,10 +46,10 @@ async def test_the_budget_ends_with_its_last_container(tmp_path: Path) -> None:
         site.prepare(B)
         site.containers.forget(A)
         assert (site.folders, set(site.limits), site.budget_files) == ({B}, {"b"}, 1)
-        assert site.arbiter.node.seats
+        assert site.arbiter.node.entries
         site.containers.forget(B)
         assert (site.folders, site.limits, site.budget_files) == (set(), {}, 0)
-        assert not site.arbiter.node.seats
+        assert not site.arbiter.node.entries
         assert not site.ledger.budgets
 
 
@@ -71,7 +71,7 @@ async def test_a_second_container_with_other_limits_is_refused_and_the_first_goe
         assert (site.folders, site.limits) == ({A}, {"a": (GIB, 300)})
         site.prepare(B, 2 * GIB, gen=2, share=400)
         assert site.limits == {"a": (2 * GIB, 400), "b": (2 * GIB, 400)}
-        assert [seat.account.share for seat in site.arbiter.node.seats.values()] == [400]
+        assert [entry.account.share for entry in site.arbiter.node.entries.values()] == [400]
         assert {each.gen for each in site.containers.facts()} == {2}
         site.prepare(A, 3 * GIB, gen=3)
         assert site.limits == {"a": (3 * GIB, 300), "b": (3 * GIB, 300)}
@@ -86,7 +86,7 @@ async def test_the_next_broker_serves_them_together(tmp_path: Path) -> None:
         assert not after.containers.rebuild()
         assert after.limits == {"a": (100, 300), "b": (100, 300)}
         assert after.ledger.containers[A] is after.ledger.containers[B]
-        assert len(after.arbiter.node.seats) == 1
+        assert len(after.arbiter.node.entries) == 1
 
 
 async def test_one_whose_folder_cannot_be_made_leaves_the_other_as_it_is(tmp_path: Path) -> None:

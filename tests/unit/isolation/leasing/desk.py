@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from partage_isolation.leases.arbiter import Arbiter
-from partage_isolation.leases.durations import MS, SECOND, Timing
-from partage_isolation.leases.line import LineState, Shares, Write
-from partage_isolation.leases.policies import by_name
 from partage_isolation.names import BudgetKey
+from partage_isolation.timeslices.arbiter import Arbiter
+from partage_isolation.timeslices.durations import MS, SECOND, Timing
+from partage_isolation.timeslices.line import LineState, Shares, Write
+from partage_isolation.timeslices.policies import by_name
 from partage_plugins.api.names import CardId
 from partage_plugins.api.pods import Gang
 
@@ -99,8 +99,8 @@ class Desk:
         """Those launch all the time, and say at once when their work is done."""
         for _ in range(ms):
             self.wait(1)
-            for place, seat in list(self.arbiter.node.seats.items()):
-                if seat.key in keys and self.state(*place) is LineState.CLOSED and seat.card.holder is seat:
+            for place, entry in list(self.arbiter.node.entries.items()):
+                if entry.key in keys and self.state(*place) is LineState.CLOSED and entry.card.holder is entry:
                     self.drain(place[0], card=place[1])
 
     def line(self, key: BudgetKey, card: CardId = CARD) -> Line:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from partage_isolation.leases.arbiter import Arbiter
-from partage_isolation.leases.card import Seat
-from partage_isolation.leases.durations import MS, SECOND
-from partage_isolation.leases.line import EPOCHS, LineState, Write
-from partage_isolation.leases.policies import by_name
 from partage_isolation.names import BudgetKey
+from partage_isolation.timeslices.arbiter import Arbiter
+from partage_isolation.timeslices.card import RunQueueEntry
+from partage_isolation.timeslices.durations import MS, SECOND
+from partage_isolation.timeslices.line import EPOCHS, LineState, Write
+from partage_isolation.timeslices.policies import by_name
 from partage_plugins.api.names import CardId, Namespace
 from partage_plugins.api.pods import Gang
 
@@ -69,14 +69,14 @@ class Programs(RuleBasedStateMachine):
 
     # ---- What is there -----------------------------------------------------------------------------------------------
 
-    def seat(self, place: Place) -> Seat:
-        return self.arbiter.node.seats[place]
+    def entry(self, place: Place) -> RunQueueEntry:
+        return self.arbiter.node.entries[place]
 
     def pick(self, which: int) -> Program | None:
         return self.programs[which % len(self.programs)] if self.programs else None
 
     def is_silent(self, program: Program) -> bool:
-        return program in self.seat(program.place).silent
+        return program in self.entry(program.place).silent
 
     def obey(self) -> None:
         """The page is written; what the writes say must be right at that moment."""
@@ -101,7 +101,7 @@ class Programs(RuleBasedStateMachine):
         for program in self.programs:
             if program.place[1] == place[1] and program.place[0] != place[0] and program.launched is not None:
                 assert self.is_silent(program), (place, program)
-                assert self.seat(program.place).counts.overlaps
+                assert self.entry(program.place).counts.overlaps
 
     # ---- Containers --------------------------------------------------------------------------------------------------
 

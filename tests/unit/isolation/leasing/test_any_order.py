@@ -12,9 +12,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
-from partage_isolation.leases.durations import MS, SECOND
-from partage_isolation.leases.line import EPOCHS, LineState
 from partage_isolation.names import BudgetKey
+from partage_isolation.timeslices.durations import MS, SECOND
+from partage_isolation.timeslices.line import EPOCHS, LineState
 from support.extent import examples
 from unit.isolation.leasing.programs import CARDS, KEYS, WHICH, Programs
 
@@ -128,10 +128,10 @@ class GangOfPods(World):
 
     @invariant()
     def whose_cards_differ_are_together(self) -> None:
-        demanders = {program.place[0]: self.seat(program.place).demander for program in self.programs}
-        for each in demanders.values():
-            assert len(each.cards) == len(each.seats), "a card is demanded once"
-        of_gang = {demander for key, demander in demanders.items() if key in self.in_gang}
+        groups = {program.place[0]: self.entry(program.place).group for program in self.programs}
+        for each in groups.values():
+            assert len(each.cards) == len(each.entries), "a card is demanded once"
+        of_gang = {group for key, group in groups.items() if key in self.in_gang}
         for one, other in itertools.combinations(of_gang, 2):
             assert one.cards & other.cards
 
@@ -140,8 +140,8 @@ class GangOfPods(World):
         there = {program.place[0] for program in self.programs}
         for key, _ in self.limits:
             if key not in there:
-                demander = next(seat.demander for place, seat in self.arbiter.node.seats.items() if place[0] == key)
-                assert demander.keys == (key,)
+                group = next(entry.group for place, entry in self.arbiter.node.entries.items() if place[0] == key)
+                assert group.keys == (key,)
 
 
 class StrictCaps(World):

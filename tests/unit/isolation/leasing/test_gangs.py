@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partage_isolation.leases.durations import MS, SECOND
-from partage_isolation.leases.line import LineState
 from partage_isolation.names import BudgetKey
+from partage_isolation.timeslices.durations import MS, SECOND
+from partage_isolation.timeslices.line import LineState
 from partage_plugins.api.names import CardId, Namespace
 from partage_plugins.api.pods import Gang
 from support.lease_simulation import Case, Container, Figures, run
@@ -186,8 +186,8 @@ def test_two_of_a_gang_on_one_card_take_turns() -> None:
         desk.join(key)
         desk.want(key)
     desk.run(200, A, B)
-    assert desk.shares(A).leases >= 3
-    assert desk.shares(B).leases >= 3
+    assert desk.shares(A).timeslices >= 3
+    assert desk.shares(B).timeslices >= 3
 
 
 def test_one_that_was_started_again_takes_the_place_of_the_one_before() -> None:
@@ -196,8 +196,8 @@ def test_one_that_was_started_again_takes_the_place_of_the_one_before() -> None:
     desk.leave(A)
     desk.put(again, share=500, gang=TRAIN)
     desk.join(again)
-    assert desk.arbiter.node.seats[again, CARD].demander is desk.arbiter.node.seats[B, OTHER].demander
-    assert desk.arbiter.node.seats[A, CARD].demander.keys == (A,)
+    assert desk.arbiter.node.entries[again, CARD].group is desk.arbiter.node.entries[B, OTHER].group
+    assert desk.arbiter.node.entries[A, CARD].group.keys == (A,)
 
 
 def test_one_that_came_to_a_taken_card_comes_in_when_that_is_left() -> None:
@@ -205,10 +205,10 @@ def test_one_that_came_to_a_taken_card_comes_in_when_that_is_left() -> None:
     late = BudgetKey("late")
     desk.put(late, share=100, gang=TRAIN)
     desk.join(late)
-    seats = desk.arbiter.node.seats
-    assert seats[late, CARD].demander is not seats[B, OTHER].demander
+    entries = desk.arbiter.node.entries
+    assert entries[late, CARD].group is not entries[B, OTHER].group
     desk.leave(A)
-    assert seats[late, CARD].demander is seats[B, OTHER].demander
+    assert entries[late, CARD].group is entries[B, OTHER].group
 
 
 def test_whose_cards_change_to_one_that_is_taken_goes_on_alone() -> None:
@@ -216,10 +216,10 @@ def test_whose_cards_change_to_one_that_is_taken_goes_on_alone() -> None:
     desk.wait(7)
     desk.drain(D, card=OTHER)
     desk.put(A, share=500, card=OTHER, gang=TRAIN)
-    seats = desk.arbiter.node.seats
-    assert seats[A, CARD].demander is seats[A, OTHER].demander is not seats[B, OTHER].demander
+    entries = desk.arbiter.node.entries
+    assert entries[A, CARD].group is entries[A, OTHER].group is not entries[B, OTHER].group
     desk.run(500, A, B, C, D)
-    assert min(desk.shares(key, card).leases for key, card in ((A, CARD), (B, OTHER), (C, CARD), (D, OTHER))) >= 4
+    assert min(desk.shares(key, card).timeslices for key, card in ((A, CARD), (B, OTHER), (C, CARD), (D, OTHER))) >= 4
 
 
 def test_one_that_is_dropped_leaves_the_others_as_they_are() -> None:

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from partage_isolation.leases.durations import MS, SECOND
-from partage_isolation.leases.policies.bursts import Bursts
-from partage_isolation.leases.policies.gemini import Gemini
-from partage_isolation.leases.policies.policy import Tally
+from partage_isolation.timeslices.durations import MS, SECOND
+from partage_isolation.timeslices.policies.bursts import Bursts
+from partage_isolation.timeslices.policies.gemini import Gemini
+from partage_isolation.timeslices.policies.policy import Tally
 
 NOW = 1000 * SECOND
 OURS = Gemini()

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_isolation.leases.durations import MS, SECOND, Timing
-from partage_isolation.leases.meter import divided
+from partage_isolation.timeslices.durations import MS, SECOND, Timing
+from partage_isolation.timeslices.meter import divided
 from support.lease_simulation import Case, Container, Figures, run
 from support.lease_simulation.workloads import flood, inference
 

@@ -9,8 +9,8 @@ from functools import cache
 
 import pytest
 
-from partage_isolation.leases.durations import MS, SECOND
-from partage_isolation.leases.policies import Gemini
+from partage_isolation.timeslices.durations import MS, SECOND
+from partage_isolation.timeslices.policies import Gemini
 from support.extent import drawn
 from support.lease_simulation import Case, Container, Figures, Trouble, matrix, run
 from support.lease_simulation.cases import What

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from partage_isolation.leases.durations import MS
-from partage_isolation.leases.line import LineState
+from partage_isolation.timeslices.durations import MS
+from partage_isolation.timeslices.line import LineState
 from unit.isolation.leasing.desk import CARD, A, B, Desk
 
 CLOSED, LEASE, SOLE, FREE = LineState
@@ -28,7 +28,7 @@ def until_a_runs(desk: Desk) -> None:
 
 def virtual_ms(desk: Desk) -> float:
     desk.shares(A)
-    return desk.arbiter.node.seats[A, CARD].account.virtual / MS
+    return desk.arbiter.node.entries[A, CARD].account.virtual / MS
 
 
 def test_nobody_waits_for_it_longer_than_twice_what_its_work_is_expected_to_need() -> None:
@@ -107,8 +107,8 @@ def test_but_saying_so_falsely_puts_it_ahead_of_nobody() -> None:
     desk = waited_for_in_vain()
     desk.wait(1000)
     desk.drain(A, at=0)
-    seats = desk.arbiter.node.seats
-    assert seats[A, CARD].account.virtual >= min(seats[B, CARD].account.virtual, seats[A, CARD].card.clocks[1])
+    entries = desk.arbiter.node.entries
+    assert entries[A, CARD].account.virtual >= min(entries[B, CARD].account.virtual, entries[A, CARD].card.clocks[1])
 
 
 def test_its_next_turn_is_not_waited_for_either() -> None:

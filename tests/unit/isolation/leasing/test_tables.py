@@ -9,14 +9,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_isolation.leases.durations import MS, SECOND
-from partage_isolation.leases.life import LINES, OPEN, TRAITS, TRANSITIONS, LeaseEvent, Life, after, mermaid
-from partage_isolation.leases.line import EPOCHS, LineState, pack, unpack
-from partage_isolation.leases.line import after as next_epoch
-from partage_isolation.leases.meter import Meter
-from partage_isolation.leases.policies import DEFAULT, NAMES, by_name
-from partage_isolation.leases.policies.policy import Tally
-from partage_isolation.leases.policies.virtual_time import VirtualTime
+from partage_isolation.timeslices.durations import MS, SECOND
+from partage_isolation.timeslices.lifecycle import (
+    LINES,
+    OPEN,
+    TRAITS,
+    TRANSITIONS,
+    TimeSliceEvent,
+    TimeSliceState,
+    after,
+    mermaid,
+)
+from partage_isolation.timeslices.line import EPOCHS, LineState, pack, unpack
+from partage_isolation.timeslices.line import after as next_epoch
+from partage_isolation.timeslices.meter import Meter
+from partage_isolation.timeslices.policies import DEFAULT, NAMES, by_name
+from partage_isolation.timeslices.policies.policy import Tally
+from partage_isolation.timeslices.policies.virtual_time import VirtualTime
 
 PAGE: Final = (Path(__file__).parents[4] / "docs/leases.md").read_text()
 
@@ -26,23 +35,27 @@ def test_the_drawing_in_the_documents_is_made_from_the_table() -> None:
 
 
 def test_each_state_can_be_reached() -> None:
-    reached = {Life.EMPTY}
-    for _ in Life:
+    reached = {TimeSliceState.EMPTY}
+    for _ in TimeSliceState:
         reached |= {then for (state, _), then in TRANSITIONS.items() if state in reached}
-    assert reached == set(Life)
+    assert reached == set(TimeSliceState)
 
 
 def test_each_event_happens_to_some_state() -> None:
-    assert {event for _, event in TRANSITIONS} == set(LeaseEvent)
+    assert {event for _, event in TRANSITIONS} == set(TimeSliceEvent)
 
 
 def test_from_each_state_the_container_can_leave() -> None:
-    assert all(after(state, LeaseEvent.LEFT) is Life.EMPTY for state in Life if state is not Life.EMPTY)
+    assert all(
+        after(state, TimeSliceEvent.LEFT) is TimeSliceState.EMPTY
+        for state in TimeSliceState
+        if state is not TimeSliceState.EMPTY
+    )
 
 
 def test_whoever_is_open_is_closed_before_he_can_wait_again() -> None:
-    assert all((state, LeaseEvent.WANTED) not in TRANSITIONS for state in OPEN)
-    assert {after(state, LeaseEvent.ENDED) for state in OPEN} == {Life.CLOSING}
+    assert all((state, TimeSliceEvent.WANTED) not in TRANSITIONS for state in OPEN)
+    assert {after(state, TimeSliceEvent.ENDED) for state in OPEN} == {TimeSliceState.CLOSING}
 
 
 def test_lines_are_open_for_what_is_open_and_nothing_else() -> None:
@@ -51,12 +64,15 @@ def test_lines_are_open_for_what_is_open_and_nothing_else() -> None:
 
 
 def test_who_is_open_or_waits_or_has_work_under_way_is_busy() -> None:
-    assert {life for life, traits in TRAITS.items() if traits.is_busy} == OPEN | {Life.WAITING, Life.CLOSING}
+    assert {life for life, traits in TRAITS.items() if traits.is_busy} == OPEN | {
+        TimeSliceState.WAITING,
+        TimeSliceState.CLOSING,
+    }
 
 
 def test_what_is_not_in_the_table_does_not_happen() -> None:
     with pytest.raises(KeyError):
-        after(Life.IDLE, LeaseEvent.ENDED)
+        after(TimeSliceState.IDLE, TimeSliceEvent.ENDED)
 
 
 def test_the_page_names_each_policy() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from partage_isolation.leases.arbiter import Arbiter
-from partage_isolation.leases.line import LineState
-from partage_isolation.leases.policies import by_name
+from partage_isolation.timeslices.arbiter import Arbiter
+from partage_isolation.timeslices.line import LineState
+from partage_isolation.timeslices.policies import by_name
 from unit.isolation.leasing.desk import CARD, A, B, C, Desk
 
 CLOSED, LEASE, SOLE, FREE = LineState
@@ -47,9 +47,9 @@ def test_without_a_share_one_runs_while_nobody_else_wants_the_card() -> None:
     desk.wait(5)
     desk.drain(A)
     assert desk.state(B) is LEASE
-    turns = desk.shares(A).leases
+    turns = desk.shares(A).timeslices
     desk.run(6000, A, B)
-    assert desk.shares(A).leases == turns
+    assert desk.shares(A).timeslices == turns
 
 
 def test_without_metering_everybody_is_free() -> None:
@@ -277,8 +277,8 @@ def test_a_ceiling_that_is_lifted_gives_no_credit_for_the_time_below_it() -> Non
     desk.want(A)
     desk.want(B)
     desk.run(5000, A, B)
-    seats = desk.arbiter.node.seats
-    behind = seats[B, CARD].account.virtual - seats[A, CARD].account.virtual
+    entries = desk.arbiter.node.entries
+    behind = entries[B, CARD].account.virtual - entries[A, CARD].account.virtual
     assert behind < 1_000_000_000
 
 

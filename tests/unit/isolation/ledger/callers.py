@@ -19,7 +19,7 @@ from partage_isolation.ledger import samples as rules
 from partage_isolation.ledger.account import Amounts
 from partage_isolation.ledger.budget import Process
 from partage_isolation.ledger.ledger import Ledger
-from partage_isolation.ledger.loans import Lent, Park, Patience, Refused, Verdict, holders, lenders
+from partage_isolation.ledger.quota_accounting import Defer, Lent, Patience, Refused, Verdict, holders, lenders
 from unit.isolation.ledger.keeping import CARD, KEY, MIB, ledger_of, process_of
 
 LIMIT = 128 * MIB
@@ -116,7 +116,7 @@ class World:
             program.process.is_prompt = True
         self.budget = self.ledger.containers[KEY]
         self.claims = [0]
-        self.parked: dict[Program, Step] = {}
+        self.deferred: dict[Program, Step] = {}
         self.heard: set[int] = set()
         self.numbers = itertools.count(1)
         self.refused = self.lent = 0
@@ -144,7 +144,7 @@ class World:
                 yield program.hear_recall
             if program.answers:
                 yield partial(self.answered, program)
-            if program in self.parked:
+            if program in self.deferred:
                 yield partial(self.go_on, program)
 
     def take(self, program: Program) -> None:
@@ -182,21 +182,21 @@ class World:
     def read(self, program: Program) -> None:
         packet, process = program.calls.popleft(), program.process
         if not packet.is_question:
-            self.ledger.lending.returned(process, 0, packet.amounts)
+            self.ledger.accounting.returned(process, 0, packet.amounts)
             if packet.number and packet.number not in self.heard:
                 self.heard.add(packet.number)
                 process.accounts[0].is_dry = packet.amounts.lent <= packet.amounts.used
             return
-        verdict = self.ledger.lending.lend(process, 0, packet.amounts)
-        if isinstance(verdict, Park):
+        verdict = self.ledger.accounting.lend(process, 0, packet.amounts)
+        if isinstance(verdict, Defer):
             self.budget.waiting[process] = 0
-            self.parked[program] = self.decided(program, packet.amounts)
+            self.deferred[program] = self.decided(program, packet.amounts)
         else:
             self.answer(program, verdict)
 
     def go_on(self, program: Program) -> None:
-        if next(self.parked[program], self) is self:
-            del self.parked[program]
+        if next(self.deferred[program], self) is self:
+            del self.deferred[program]
 
     def answer(self, program: Program, verdict: Verdict) -> None:
         self.budget.waiting.pop(program.process, None)
@@ -205,13 +205,13 @@ class World:
         program.answers.append(Answer(verdict, account.returns if account else 0))
 
     def decided(self, program: Program, amounts: Amounts) -> Step:
-        process, lend = program.process, self.ledger.lending.lend
+        process, lend = program.process, self.ledger.accounting.lend
         is_sure = False
         for _ in range(MOST_ROUNDS):
             began = rounds.begin(self.budget, 0, process)
             yield from self.recalled(process)
             now = lend(process, 0, amounts, Patience.PROOF)
-            if isinstance(now, Park):
+            if isinstance(now, Defer):
                 yield from self.sampled()
                 now = lend(process, 0, amounts, Patience.PROOF)
             if isinstance(now, Lent):

@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from partage_isolation.ledger import samples as rules
 from partage_isolation.ledger.account import Amounts
 from partage_isolation.ledger.budget import Budget, Process, State
-from partage_isolation.ledger.loans import Lent, Park, Patience, Refused, Verdict, lenders
+from partage_isolation.ledger.quota_accounting import Defer, Lent, Patience, Refused, Verdict, lenders
 from partage_isolation.ledger.samples import Beginning
 from partage_isolation.names import budget_key
 from partage_plugins.api.names import BudgetName, ContainerKey, PodUid
@@ -132,7 +132,7 @@ class World(RuleBasedStateMachine):
             if not program.connected:
                 assert self.ledger.lives.resume(program.container, program.id, program.token)
                 program.connected = True
-                self.ledger.lending.told(self.process(program), 0, self.amounts(program))
+                self.ledger.accounting.told(self.process(program), 0, self.amounts(program))
 
     @rule(index=_whom)
     def execute(self, index: int) -> None:
@@ -201,14 +201,14 @@ class World(RuleBasedStateMachine):
         """Said before the driver is asked for it, and once it has taken it back."""
         program.managed += amount
         program.changes += 1
-        self.ledger.lending.told(self.process(program), 0, self.amounts(program))
+        self.ledger.accounting.told(self.process(program), 0, self.amounts(program))
 
     def is_free(self, program: Program, amount: int) -> None:
         program.used -= amount
         program.changes += 1
         if program.lent - program.used > program.credit:
             program.lent = program.used + program.credit
-            self.ledger.lending.returned(self.process(program), 0, self.amounts(program))
+            self.ledger.accounting.returned(self.process(program), 0, self.amounts(program))
 
     @rule(index=_whom)
     def make_context(self, index: int) -> None:
@@ -216,21 +216,21 @@ class World(RuleBasedStateMachine):
         if program is None or program.context:
             return
         process = self.process(program)
-        verdict = self.ledger.lending.context(process, 0, self.amounts(program))
-        if isinstance(verdict, Park):
+        verdict = self.ledger.accounting.context(process, 0, self.amounts(program))
+        if isinstance(verdict, Defer):
             self.settle(process)
-            verdict = self.ledger.lending.context(process, 0, self.amounts(program), patience=Patience.NONE)
+            verdict = self.ledger.accounting.context(process, 0, self.amounts(program), patience=Patience.NONE)
         if isinstance(verdict, Lent):
             assert self.charged <= max(self.limit, self.charged)
             program.context = CONTEXT
-            self.ledger.lending.context_ended(process, 0, made=True)
+            self.ledger.accounting.context_ended(process, 0, made=True)
 
     def ask(self, program: Program, wanted: int) -> bool:
         process = self.process(program)
-        verdict = self.ledger.lending.lend(process, 0, self.amounts(program, wanted))
-        if isinstance(verdict, Park):
+        verdict = self.ledger.accounting.lend(process, 0, self.amounts(program, wanted))
+        if isinstance(verdict, Defer):
             self.settle(process)
-            verdict = self.ledger.lending.lend(process, 0, self.amounts(program, wanted), patience=Patience.NONE)
+            verdict = self.ledger.accounting.lend(process, 0, self.amounts(program, wanted), patience=Patience.NONE)
         self.judge(program, wanted, verdict)
         assert isinstance(verdict, Lent | Refused)
         program.lent = verdict.lent
@@ -240,7 +240,7 @@ class World(RuleBasedStateMachine):
 
     def judge(self, program: Program, wanted: int, verdict: Verdict) -> None:
         """Nothing beyond the limit; and no refusal of what would fit if everybody had only what he really has."""
-        again = self.ledger.lending.lend(
+        again = self.ledger.accounting.lend(
             self.process(program), 0, self.amounts(program, wanted), patience=Patience.NONE
         )
         assert again == verdict
@@ -272,7 +272,7 @@ class World(RuleBasedStateMachine):
         for process in list(lenders(self.budget, 0, asker)):
             program = next(each for each in self.programs if each.id == process.id)
             program.lent, program.credit = program.used, 0
-            self.ledger.lending.returned(process, 0, self.amounts(program))
+            self.ledger.accounting.returned(process, 0, self.amounts(program))
         self.sample_at_once()
 
     # ---- Samples -----------------------------------------------------------------------------------------------------

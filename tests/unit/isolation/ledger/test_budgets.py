@@ -7,8 +7,8 @@ import pytest
 from partage_isolation.ledger.account import Amounts
 from partage_isolation.ledger.budget import Process
 from partage_isolation.ledger.ledger import MOST_PROCESSES, Ledger
-from partage_isolation.ledger.loans import Lent, Park, believed, lenders
 from partage_isolation.ledger.pieces import Shared
+from partage_isolation.ledger.quota_accounting import Defer, Lent, believed, lenders
 from partage_isolation.names import budget_key
 from partage_plugins.api.names import BudgetName, PodUid
 from unit.isolation.ledger.keeping import KEY, MIB, OTHER, Kept, book, ledger_of, restarted
@@ -31,7 +31,7 @@ def begun(ledger: Ledger) -> tuple[Process, Process]:
 
 
 def take(ledger: Ledger, process: Process, amount: int) -> bool:
-    return isinstance(ledger.lending.lend(process, 0, Amounts(0, amount)), Lent)
+    return isinstance(ledger.accounting.lend(process, 0, Amounts(0, amount)), Lent)
 
 
 def test_what_all_of_them_hold_counts_and_each_sees_what_is_left(ledger: Ledger) -> None:
@@ -46,7 +46,7 @@ def test_one_that_wants_more_has_the_others_asked_for_what_they_do_not_use(ledge
     one, other = begun(ledger)
     assert take(ledger, one, 600 * MIB)
     left = LIMIT - ledger.containers[KEY].charged(0)
-    assert isinstance(ledger.lending.lend(other, 0, Amounts(0, left + MIB)), Park)
+    assert isinstance(ledger.accounting.lend(other, 0, Amounts(0, left + MIB)), Defer)
     assert list(lenders(ledger.containers[KEY], 0, other)) == [one]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from partage_isolation.ledger.account import Amounts
 from partage_isolation.ledger.budget import Process
 from partage_isolation.ledger.ledger import Ledger
-from partage_isolation.ledger.loans import Patience
 from partage_isolation.ledger.pieces import MOST_NAMES, Piece, Shared
+from partage_isolation.ledger.quota_accounting import Patience
 from partage_isolation.names import BudgetKey, own_budget
 from unit.isolation.ledger.keeping import KEY, MIB, Kept, charged, ledger_of, process_of, restarted, sample
 
@@ -21,8 +21,8 @@ OPENED = Shared(NAME)
 def maker_of(ledger: Ledger, pid: int = 10, lent: int = SIZE) -> Process:
     """With memory that others can open."""
     process = process_of(ledger, pid)
-    ledger.lending.lend(process, 0, Amounts(0, lent), patience=Patience.NONE)
-    ledger.lending.returned(process, 0, Amounts(lent, lent))
+    ledger.accounting.lend(process, 0, Amounts(0, lent), patience=Patience.NONE)
+    ledger.accounting.returned(process, 0, Amounts(lent, lent))
     sample(ledger, {pid: lent})
     assert ledger.sharing.exported(process, 0, PIECE)
     return process
@@ -42,7 +42,7 @@ def test_what_nobody_has_open_is_its_maker_s_credit_when_he_frees_it() -> None:
 def test_a_dead_opener_has_it_until_the_card_shows_nothing_of_it() -> None:
     ledger = ledger_of(GIB)
     maker, one = maker_of(ledger), process_of(ledger, 11)
-    ledger.lending.lend(one, 0, Amounts(0, MIB))
+    ledger.accounting.lend(one, 0, Amounts(0, MIB))
     sample(ledger, {10: SIZE, 11: MIB})
     ledger.sharing.opened(one, 0, OPENED)
     ledger.sharing.left(maker, 0, GIVEN)

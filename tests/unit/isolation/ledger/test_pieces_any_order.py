@@ -16,8 +16,8 @@ from partage_isolation.ledger import samples as rules
 from partage_isolation.ledger.account import Amounts
 from partage_isolation.ledger.budget import Process
 from partage_isolation.ledger.ledger import Ledger
-from partage_isolation.ledger.loans import Patience
 from partage_isolation.ledger.pieces import Shared
+from partage_isolation.ledger.quota_accounting import Patience
 from support.extent import examples
 from unit.isolation.ledger.keeping import CARD, KEY, MIB, Kept, ledger_of, restarted
 
@@ -74,7 +74,7 @@ class World(RuleBasedStateMachine):
         pid = self.pids[index % len(self.pids)]
         piece = Made(pid, self.fresh(), mib * MIB, [self.fresh()], is_anybodys)
         held = self.made_by(pid)
-        self.ledger.lending.lend(self.process(pid), 0, Amounts(held, held + piece.size), patience=Patience.NONE)
+        self.ledger.accounting.lend(self.process(pid), 0, Amounts(held, held + piece.size), patience=Patience.NONE)
         self.pieces.append(piece)
         self.settle()
         self.export(piece, piece.names[0])
@@ -160,7 +160,7 @@ class World(RuleBasedStateMachine):
     def settle(self) -> None:
         """Credit is given back, and a sample taken."""
         for pid in self.pids:
-            self.ledger.lending.returned(self.process(pid), 0, Amounts(self.made_by(pid), self.made_by(pid)))
+            self.ledger.accounting.returned(self.process(pid), 0, Amounts(self.made_by(pid), self.made_by(pid)))
         shown = {pid: self.made_by(pid) for pid in self.pids if self.made_by(pid)}
         rules.apply(self.ledger, rules.begin(self.ledger, CARD, 10), rules.Shown(shown, {pid: pid for pid in shown}))
         self.released()

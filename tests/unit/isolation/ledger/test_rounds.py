@@ -33,9 +33,9 @@ def test_most_refusals_become_sure_and_room_is_lent() -> None:
 def test_one_that_is_stopped_makes_no_refusal_unsure_by_what_it_holds_unused_or_unmeasured() -> None:
     ledger = ledger_of(1024 * MIB, context=100 * MIB)
     stopped, asker = process_of(ledger, 10), process_of(ledger, 11)
-    ledger.lending.lend(stopped, 0, Amounts(0, 600 * MIB))
-    ledger.lending.context(stopped, 0, Amounts(0, 600 * MIB))
-    ledger.lending.context_ended(stopped, 0, made=True)
+    ledger.accounting.lend(stopped, 0, Amounts(0, 600 * MIB))
+    ledger.accounting.context(stopped, 0, Amounts(0, 600 * MIB))
+    ledger.accounting.context_ended(stopped, 0, made=True)
     budget = ledger.containers[KEY]
     for who, is_sure in ((frozenset({stopped}), True), (frozenset(), False)):
         assert rounds.is_sure(budget, 0, rounds.begin(budget, 0, asker, who)) is is_sure

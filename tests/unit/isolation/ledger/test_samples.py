@@ -20,9 +20,9 @@ CONTEXT = 300 * MIB
 def begun(ledger: Ledger, *, lent: int, context: bool = True) -> Process:
     process = process_of(ledger)
     if context:
-        ledger.lending.context(process, 0, Amounts(0, 0))
-        ledger.lending.context_ended(process, 0, made=True)
-    ledger.lending.lend(process, 0, Amounts(0, lent))
+        ledger.accounting.context(process, 0, Amounts(0, 0))
+        ledger.accounting.context_ended(process, 0, made=True)
+    ledger.accounting.lend(process, 0, Amounts(0, lent))
     return process
 
 
@@ -65,9 +65,9 @@ def test_the_dead_are_charged_until_the_driver_has_had_time_to_let_go() -> None:
 def test_what_a_living_process_gave_back_before_the_sample_is_believed() -> None:
     ledger = ledger_of(LIMIT)
     process = begun(ledger, lent=100 * MIB, context=False)
-    ledger.lending.returned(process, 0, Amounts(0, 60 * MIB))
+    ledger.accounting.returned(process, 0, Amounts(0, 60 * MIB))
     beginning = rules.begin(ledger, CARD, 10)
-    ledger.lending.returned(process, 0, Amounts(0, 20 * MIB))
+    ledger.accounting.returned(process, 0, Amounts(0, 20 * MIB))
     rules.apply_blind(ledger, beginning)
     assert charged(ledger) == 60 * MIB, "what came later waits for the next one"
     blind(ledger)
@@ -100,11 +100,11 @@ def overtaken() -> tuple[Ledger, Beginning]:
     """While the older sample runs the process takes more, and frees it; a later one is over first."""
     ledger = ledger_of(LIMIT)
     process = process_of(ledger, PID)
-    ledger.lending.lend(process, 0, Amounts(0, HELD))
-    ledger.lending.returned(process, 0, Amounts(HELD, HELD))
+    ledger.accounting.lend(process, 0, Amounts(0, HELD))
+    ledger.accounting.returned(process, 0, Amounts(HELD, HELD))
     older = rules.begin(ledger, CARD, 1)
-    ledger.lending.lend(process, 0, Amounts(HELD, HELD + MORE))
-    ledger.lending.returned(process, 0, Amounts(HELD, HELD))
+    ledger.accounting.lend(process, 0, Amounts(HELD, HELD + MORE))
+    ledger.accounting.returned(process, 0, Amounts(HELD, HELD))
     later = rules.begin(ledger, CARD, 2)
     rules.apply(ledger, later, shown(HELD))
     return ledger, older
@@ -127,8 +127,8 @@ def test_a_sample_after_it_counts_again() -> None:
 def test_an_overtaken_sample_measures_who_changed_nothing_all_the_while() -> None:
     ledger = ledger_of(LIMIT)
     process = process_of(ledger, PID)
-    ledger.lending.lend(process, 0, Amounts(0, HELD))
-    ledger.lending.returned(process, 0, Amounts(HELD, HELD))
+    ledger.accounting.lend(process, 0, Amounts(0, HELD))
+    ledger.accounting.returned(process, 0, Amounts(HELD, HELD))
     older = rules.begin(ledger, CARD, 1)
     rules.apply(ledger, rules.begin(ledger, CARD, 2), shown(HELD))
     rules.apply(ledger, older, shown(HELD + MORE, exact=HELD))
@@ -145,7 +145,7 @@ def with_managed() -> tuple[Ledger, Process]:
     """All that its process uses, beside a context."""
     ledger = ledger_of(LIMIT, context=CONTEXT)
     process = begun(ledger, lent=MANAGED)
-    ledger.lending.told(process, 0, Amounts(MANAGED, MANAGED, 1, hidden=MANAGED))
+    ledger.accounting.told(process, 0, Amounts(MANAGED, MANAGED, 1, hidden=MANAGED))
     return ledger, process
 
 
@@ -160,8 +160,8 @@ def test_a_context_beside_managed_memory_is_charged() -> None:
 def test_what_was_freed_beside_managed_memory_is_charged_as_long_as_it_is_shown() -> None:
     ledger = ledger_of(LIMIT)
     process = begun(ledger, lent=MANAGED + HELD, context=False)
-    ledger.lending.told(process, 0, Amounts(MANAGED + HELD, MANAGED + HELD, 1, hidden=MANAGED))
-    ledger.lending.returned(process, 0, Amounts(MANAGED, MANAGED, 2, hidden=MANAGED))
+    ledger.accounting.told(process, 0, Amounts(MANAGED + HELD, MANAGED + HELD, 1, hidden=MANAGED))
+    ledger.accounting.returned(process, 0, Amounts(MANAGED, MANAGED, 2, hidden=MANAGED))
     rules.apply(ledger, rules.begin(ledger, CARD, 10), shown(HELD))
     assert charged(ledger) == MANAGED + HELD
     rules.apply(ledger, rules.begin(ledger, CARD, 20), shown(0))
@@ -171,14 +171,14 @@ def test_what_was_freed_beside_managed_memory_is_charged_as_long_as_it_is_shown(
 def test_managed_memory_that_was_given_back_is_free_at_the_next_sample() -> None:
     ledger, process = with_managed()
     rules.apply(ledger, rules.begin(ledger, CARD, 10), shown(CONTEXT, exact=MANAGED))
-    ledger.lending.returned(process, 0, Amounts(0, 0, 2))
+    ledger.accounting.returned(process, 0, Amounts(0, 0, 2))
     rules.apply(ledger, rules.begin(ledger, CARD, 20), shown(CONTEXT))
     assert charged(ledger) == CONTEXT
 
 
 def test_what_was_said_before_the_last_word_says_nothing_of_managed_memory() -> None:
     ledger, process = with_managed()
-    ledger.lending.told(process, 0, Amounts(0, MANAGED, 0))
+    ledger.accounting.told(process, 0, Amounts(0, MANAGED, 0))
     assert process.accounts[0].hidden == MANAGED
 
 
@@ -195,7 +195,7 @@ def test_managed_memory_of_the_dead_is_charged_until_the_driver_has_had_time_to_
 def test_a_process_can_not_say_more_of_managed_memory_than_was_ever_granted() -> None:
     ledger = ledger_of(LIMIT)
     process = process_of(ledger, PID)
-    ledger.lending.told(process, 0, Amounts(2**64 - 1, 0, 1, hidden=2**64 - 1))
+    ledger.accounting.told(process, 0, Amounts(2**64 - 1, 0, 1, hidden=2**64 - 1))
     rules.apply(ledger, rules.begin(ledger, CARD, 10), shown(CONTEXT))
     assert charged(ledger) == LIMIT + CONTEXT
 

@@ -13,8 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from partage_isolation.ledger import samples as rules
 from partage_isolation.ledger.account import Amounts, Charge
 from partage_isolation.ledger.budget import Budget, Process
-from partage_isolation.ledger.loans import Patience
 from partage_isolation.ledger.pieces import Shared
+from partage_isolation.ledger.quota_accounting import Patience
 from partage_plugins.api.names import CardId
 from support.extent import examples
 from unit.isolation.ledger.keeping import CARD, KEY, MIB, Kept, book, ledger_of, restarted
@@ -66,19 +66,19 @@ class World(RuleBasedStateMachine):
 
     @rule(index=_whom, card=_cards, amounts=_amounts, patience=st.sampled_from(Patience), context=st.booleans())
     def ask(self, index: int, card: int, amounts: Amounts, patience: Patience, context: bool) -> None:  # noqa: FBT001
-        process, lending = self.process(index), self.ledger.lending
+        process, accounting = self.process(index), self.ledger.accounting
         if process is not None:
-            (lending.context if context else lending.lend)(process, card, amounts, patience=patience)
+            (accounting.context if context else accounting.lend)(process, card, amounts, patience=patience)
 
     @rule(index=_whom, card=_cards, amounts=_amounts, what=st.sampled_from(("returned", "told", "made", "failed")))
     def tell(self, index: int, card: int, amounts: Amounts, what: str) -> None:
-        process, lending = self.process(index), self.ledger.lending
+        process, accounting = self.process(index), self.ledger.accounting
         if process is None:
             return
         if what in ("made", "failed"):
-            lending.context_ended(process, card, made=what == "made")
+            accounting.context_ended(process, card, made=what == "made")
         else:
-            (lending.returned if what == "returned" else lending.told)(process, card, amounts)
+            (accounting.returned if what == "returned" else accounting.told)(process, card, amounts)
 
     @rule(index=_whom, card=_cards, said=_shared, what=st.sampled_from(("export", "leave", "open", "close")))
     def share(self, index: int, card: int, said: Shared, what: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isolation.leases.members import address_of, wait_on
+from isolation.timeslices.members import address_of, wait_on
 from partage_isolation.library.errors import NotInstalled
 from partage_isolation.library.pages import PAGE, built_page, install_page, line_writer, page_sources
 from partage_isolation.store.page import Page

@@ -9,7 +9,7 @@ from partage_isolation.audit.metrics import Counters
 from partage_isolation.ledger.budget import Process
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.connection import Connection
-from partage_isolation.wire.hints import Hints
+from partage_isolation.wire.notifications import Notifications
 from partage_plugins.api.names import ContainerKey
 
 
@@ -30,7 +30,7 @@ class Sibling:
     def __init__(self, *, is_prompt: bool = True) -> None:
         self.process = Process(ContainerKey("1" * 32), 10, 1, b"t" * 16, is_prompt=is_prompt)
         self.signals = Signals()
-        self.hints = Hints(Counters())
+        self.hints = Notifications(Counters())
 
     async def begin(self) -> asyncio.Task[set[Process]]:
         """Somebody wants back what it does not use."""

@@ -20,8 +20,8 @@ from partage_isolation.errors import NoRows
 from partage_isolation.ledger.account import Account, Amounts
 from partage_isolation.ledger.budget import Process, State
 from partage_isolation.ledger.ledger import MOST_PROCESSES, Ledger
-from partage_isolation.ledger.loans import Lent
 from partage_isolation.ledger.pieces import MOST_NAMES, Shared
+from partage_isolation.ledger.quota_accounting import Lent
 from partage_isolation.store.row_bounds import LEAST, NAMESPACE_PART, OWNER_PART, RESERVE, RowBounds, Sort
 from partage_isolation.store.rows import PLACE_BYTES, Damaged, Row, grouped, pack_empty, pack_row, read_row
 from partage_isolation.store.rows_file import ROWS, RowsFile
@@ -260,7 +260,7 @@ def exported(ledger: Ledger, process: Process) -> int:
 
 def lives(ledger: Ledger, process: Process) -> None:
     """It has memory, and shares it."""
-    assert isinstance(ledger.lending.lend(process, 0, Amounts(MIB, MIB)), Lent)
+    assert isinstance(ledger.accounting.lend(process, 0, Amounts(MIB, MIB)), Lent)
     assert ledger.sharing.exported(process, 0, Shared(1, 1, MIB))
 
 
@@ -306,7 +306,7 @@ def test_a_sibling_s_names_leave_the_reserve_to_processes_of_their_own_namespace
     for number in range(1, 41):
         exported(ledger, begin(hostile(ledger, number)))
     newcomer = begin(hostile(ledger, 41))
-    assert isinstance(ledger.lending.lend(newcomer, 0, Amounts(MIB, MIB)), Lent)
+    assert isinstance(ledger.accounting.lend(newcomer, 0, Amounts(MIB, MIB)), Lent)
 
 
 def test_what_was_refused_leaves_nothing_behind(ledger: Ledger, file: RowsFile, begin: Begin) -> None:

@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import fields
 
 from partage_isolation.broker import terms_of
-from partage_isolation.leases.durations import MS
-from partage_isolation.leases.policies import DEFAULT, NAMES, Gemini
 from partage_isolation.settings import BrokerSettings
+from partage_isolation.timeslices.durations import MS
+from partage_isolation.timeslices.policies import DEFAULT, NAMES, Gemini
 from partage_isolation.wire.packets import Loss
 from partage_plugins.api.names import CardId
 
@@ -29,11 +29,15 @@ def test_by_default_time_is_metered_in_turns_of_32_ms_and_goes_on_without_a_brok
     assert terms.are_for(ONE)
     assert terms.enforced == terms.enforced_on([ONE, OTHER]) == ALL
     assert terms.timing.quantum_ns == 32 * MS
-    assert (terms.lease.loss, terms.lease.loss_after, terms.lease.idle_us) == (Loss.FREE, 1_000_000_000, 500)
+    assert (terms.timeslice.loss, terms.timeslice.loss_after, terms.timeslice.idle_us) == (
+        Loss.FREE,
+        1_000_000_000,
+        500,
+    )
 
 
 def test_closed_is_closed() -> None:
-    assert terms_of(BrokerSettings(compute_on_broker_loss="closed")).lease.loss == Loss.CLOSED
+    assert terms_of(BrokerSettings(compute_on_broker_loss="closed")).timeslice.loss == Loss.CLOSED
 
 
 def test_a_card_has_its_own_policy() -> None:

@@ -338,7 +338,7 @@ def test_what_is_gone_leaves_nothing_in_memory() -> None:
     for one in (HONEST, WITHOUT_LIBRARY, COVERED, GONE, GONE):
         story.then(one)
     story.then(seen(running={}))
-    assert story.memory == Memory(strikes={}, bounds=Bounds(), absent={}, listed=frozenset())
+    assert story.memory == Memory(violations={}, bounds=Bounds(), absent={}, listed=frozenset())
 
 
 # ---- What is said ----------------------------------------------------------------------------------------------------

@@ -62,7 +62,7 @@ def test_whatever_rounds_show_one_alone_accuses_and_forgets_nobody(story: Sequen
     for number, one in enumerate(story):
         verdict = told.then(one)
         assert not verdict.findings or number > 0
-        assert len(verdict.findings) <= len(told.memory.strikes) <= 64
+        assert len(verdict.findings) <= len(told.memory.violations) <= 64
         assert told.memory.bounds.refused.keys() <= told.memory.bounds.allowed.keys()
         assert told.memory.bounds.allowed.keys() <= {(KEY, card) for card in one.uses}
         assert told.memory.absent.keys() | told.memory.listed <= one.after.keys()
@@ -71,9 +71,9 @@ def test_whatever_rounds_show_one_alone_accuses_and_forgets_nobody(story: Sequen
         if verdict.forget:
             assert absences >= 2
             assert all(each.state == "dead" and not each.connected for each in one.after[KEY].processes)
-    before = {evidence: strikes.times for evidence, strikes in told.memory.strikes.items()}
+    before = {evidence: violations.times for evidence, violations in told.memory.violations.items()}
     told.then(seen(books=container(), blind=True, runtime_away=True, firsts={}))
-    after = {evidence: strikes.times for evidence, strikes in told.memory.strikes.items()}
+    after = {evidence: violations.times for evidence, violations in told.memory.violations.items()}
     assert all(times == before[evidence] for evidence, times in after.items()), "what nobody sees adds nothing"
 
 

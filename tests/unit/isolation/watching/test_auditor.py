@@ -14,11 +14,11 @@ from partage_base.cri import CriError, PeerAway
 from partage_base.daemon.metrics import Metrics
 from partage_base.findings import FINDINGS_FOLDER
 from partage_isolation.audit.auditor import AuditFigures, Auditor
-from partage_isolation.audit.board import Board
 from partage_isolation.audit.engagement import Engagement, Looked, Wanted
 from partage_isolation.audit.facts import CardUse, ContainerFacts
 from partage_isolation.audit.listing import Listing, RuntimeContainer
 from partage_isolation.audit.mounts import InstalledFiles
+from partage_isolation.audit.report_files import ReportFiles
 from partage_isolation.audit.suspicions import Rules, Sight
 from partage_plugins.api.names import CardId, ContainerKey
 from unit.isolation.watching.scenes import CARD, ID, KEY, MIB, container, row, sight
@@ -84,7 +84,7 @@ class World(Engagement):
             nvml=self,
             runtime=self,
             engagement=self,
-            board=Board(self.root),
+            board=ReportFiles(self.root),
             figures=AuditFigures(self.metrics),
             rules=Rules(apart_s=0.0),
             look_s=self.look_s,

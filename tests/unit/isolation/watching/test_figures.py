@@ -10,13 +10,13 @@ import pytest
 from partage_base.daemon.exposition import Family
 from partage_base.daemon.metrics import Metrics
 from partage_base.findings import FINDINGS_FOLDER, MAX_BYTES, Findings, NoFindings, Problem, decode_findings
-from partage_isolation.audit.board import KEPT_S, Board
 from partage_isolation.audit.facts import ContainerFacts
 from partage_isolation.audit.findings import CoveredMounts, ProcessOfNobody, ProcessWithoutLibrary
 from partage_isolation.audit.metrics import BrokerFigures, Counters
+from partage_isolation.audit.report_files import KEPT_S, ReportFiles
 from partage_isolation.ledger.samples import ContextSizes
-from partage_isolation.wire.leases import Terms
 from partage_isolation.wire.report import told
+from partage_isolation.wire.timeslices import Terms
 from partage_plugins.api.names import BudgetName, CardId, ContainerKey, ContainerName
 from unit.isolation.watching.scenes import CARD, KEY, MIB, OTHER_KEY, POD, container, row
 
@@ -122,7 +122,7 @@ def files(root: Path) -> dict[str, Findings]:
 
 
 def test_a_finding_is_written_with_whose_it_is(tmp_path: Path) -> None:
-    Board(tmp_path).show([COVERED, NOBODY], CONTAINERS, stops=True)
+    ReportFiles(tmp_path).show([COVERED, NOBODY], CONTAINERS, stops=True)
     found = files(tmp_path)
     assert found[f"{KEY}.json"] == Findings(
         subject=KEY,
@@ -134,12 +134,12 @@ def test_a_finding_is_written_with_whose_it_is(tmp_path: Path) -> None:
 
 
 def test_what_is_only_reported_says_that_nobody_is_stopped(tmp_path: Path) -> None:
-    Board(tmp_path).show([COVERED], CONTAINERS, stops=False)
+    ReportFiles(tmp_path).show([COVERED], CONTAINERS, stops=False)
     assert not files(tmp_path)[f"{KEY}.json"].found[0].stops
 
 
 def test_a_file_grows_and_says_each_thing_once(tmp_path: Path) -> None:
-    board = Board(tmp_path)
+    board = ReportFiles(tmp_path)
     board.show([COVERED], CONTAINERS, stops=True)
     board.show([ProcessWithoutLibrary(KEY, CARD, pid) for pid in (7, 8)], {}, stops=True)
     found = files(tmp_path)[f"{KEY}.json"]
@@ -149,7 +149,7 @@ def test_a_file_grows_and_says_each_thing_once(tmp_path: Path) -> None:
 
 def test_a_file_goes_some_time_after_nothing_is_wrong_any_more(tmp_path: Path) -> None:
     clock = Clock()
-    board = Board(tmp_path, clock=clock)
+    board = ReportFiles(tmp_path, clock=clock)
     board.show([COVERED], CONTAINERS, stops=True)
     clock.now_s += KEPT_S - 1
     board.show([COVERED], CONTAINERS, stops=True)
@@ -163,8 +163,8 @@ def test_a_file_goes_some_time_after_nothing_is_wrong_any_more(tmp_path: Path) -
 
 def test_what_another_broker_left_goes_too(tmp_path: Path) -> None:
     clock = Clock()
-    Board(tmp_path).show([COVERED], CONTAINERS, stops=True)
-    board = Board(tmp_path, clock=clock)
+    ReportFiles(tmp_path).show([COVERED], CONTAINERS, stops=True)
+    board = ReportFiles(tmp_path, clock=clock)
     board.show([], {}, stops=True)
     assert files(tmp_path)
     clock.now_s += KEPT_S + 1
@@ -173,12 +173,12 @@ def test_what_another_broker_left_goes_too(tmp_path: Path) -> None:
 
 
 def test_a_card_with_a_strange_name_has_a_file_in_the_folder(tmp_path: Path) -> None:
-    Board(tmp_path).show([ProcessOfNobody(CardId("MIG-GPU/../x:1"), 7)], {}, stops=True)
+    ReportFiles(tmp_path).show([ProcessOfNobody(CardId("MIG-GPU/../x:1"), 7)], {}, stops=True)
     assert list(files(tmp_path)) == ["MIG-GPU_.._x_1.json"]
 
 
 def test_a_file_is_not_written_again_while_it_says_the_same(tmp_path: Path) -> None:
-    board = Board(tmp_path)
+    board = ReportFiles(tmp_path)
     board.show([COVERED], CONTAINERS, stops=True)
     path = tmp_path / FINDINGS_FOLDER / f"{KEY}.json"
     before = path.stat().st_ino
@@ -188,7 +188,7 @@ def test_a_file_is_not_written_again_while_it_says_the_same(tmp_path: Path) -> N
 
 def test_a_folder_that_cannot_be_written_costs_the_file_alone(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("in the way")
-    Board(tmp_path).show([COVERED], CONTAINERS, stops=True)
+    ReportFiles(tmp_path).show([COVERED], CONTAINERS, stops=True)
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import socket
 import time
 from functools import partial
 
-from partage_isolation.wire.alarm import Alarm
-from partage_isolation.wire.slices import Slices, in_slices
+from partage_isolation.wire.background_work import BackgroundWork, in_slices
+from partage_isolation.wire.timer import Timer
 from rig.client.wait import patient
 
 MS = 1_000_000
@@ -25,13 +25,13 @@ class Rung:
         self.again = 0
         """How often it sets itself while it rings."""
         self.event = asyncio.Event()
-        self.alarm = Alarm(self.ring)
+        self.timer = Timer(self.ring)
 
     def ring(self) -> None:
         self.times.append(time.monotonic_ns())
         if self.again:
             self.again -= 1
-            self.alarm.set(self.times[-1] + 100_000)
+            self.timer.set(self.times[-1] + 100_000)
         else:
             self.event.set()
 
@@ -45,32 +45,32 @@ async def test_it_rings_at_its_time_and_not_before() -> None:
     rung = Rung()
     past = time.monotonic_ns()
     for at in (past + 300_000, past + 2 * MS, past, past, past - 5 * MS):
-        rung.alarm.set(at)
+        rung.timer.set(at)
         await rung.next()
         assert rung.times[-1] >= at
     assert len(rung.times) == 5
-    rung.alarm.close()
+    rung.timer.close()
 
 
 async def test_what_it_is_set_to_last_counts() -> None:
     rung = Rung()
     now = time.monotonic_ns()
     for at in (now + 1 * MS, now + 3600_000 * MS, None, now + 20 * MS):
-        rung.alarm.set(at)
+        rung.timer.set(at)
     await rung.next()
     assert rung.times[0] >= now + 20 * MS
     await asyncio.sleep(0.03)
     assert len(rung.times) == 1
-    rung.alarm.close()
+    rung.timer.close()
 
 
 async def test_it_may_be_set_while_it_rings_and_closed_before_it_does() -> None:
     rung = Rung()
     rung.again = 4
-    rung.alarm.set(0)
+    rung.timer.set(0)
     await rung.next()
-    rung.alarm.set(time.monotonic_ns() + MS)
-    rung.alarm.close()
+    rung.timer.set(time.monotonic_ns() + MS)
+    rung.timer.close()
     await asyncio.sleep(0.01)
     assert len(rung.times) == 5
 
@@ -85,7 +85,7 @@ AT_ONCE = 0.0
 
 async def test_who_asks_something_is_answered_before_all_is_worked_off() -> None:
     loop, order, all_done = asyncio.get_running_loop(), list[str](), asyncio.Event()
-    slices = Slices(AT_ONCE)
+    slices = BackgroundWork(AT_ONCE)
     here, there = socket.socketpair()
 
     def answer() -> None:
@@ -105,7 +105,7 @@ async def test_who_asks_something_is_answered_before_all_is_worked_off() -> None
 
 
 async def test_one_container_s_work_waits_for_no_crowd_of_another() -> None:
-    slices, order, done = Slices(AT_ONCE), list[str](), asyncio.Event()
+    slices, order, done = BackgroundWork(AT_ONCE), list[str](), asyncio.Event()
     for _ in range(MANY):
         slices.add("hostile", partial(order.append, "hostile"))
     slices.add("victim", partial(order.append, "victim"))
@@ -115,7 +115,7 @@ async def test_one_container_s_work_waits_for_no_crowd_of_another() -> None:
 
 
 async def test_one_piece_of_it_can_be_done_at_once() -> None:
-    slices, order = Slices(AT_ONCE), list[int]()
+    slices, order = BackgroundWork(AT_ONCE), list[int]()
     for number in range(3):
         slices.add("a", partial(order.append, number))
     assert slices.do_one("a")

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_isolation.leases.line import LINE_BYTES, LineState, pack
 from partage_isolation.ledger.account import Amounts
 from partage_isolation.ledger.pieces import Shared
+from partage_isolation.timeslices.line import LINE_BYTES, LineState, pack
 from partage_isolation.wire import packets as wire
-from partage_isolation.wire.packets import Flag, Lease, Loss, Result, What
+from partage_isolation.wire.packets import Flag, Loss, Result, TimeSlice, What
 
 _HEADER: Final = Path(__file__).parents[4] / "isolation/preload/core/wire.h"
 _PROGRAM: Final = r"""
@@ -201,8 +201,8 @@ def test_packets_are_the_bytes_that_c_writes(told: dict[str, str]) -> None:
     assert nine is not None
     card = wire.card_body(b"\xab" * 16, 1 << 40, share=250, limit=1000, is_mig=True)
     assert wire.answer(nine, Result.OK, card).hex() == told["=card"]
-    lease = wire.lease_body(Lease(0x1122334455667788, 0x1FFFF, 1, 500, Loss.FREE, 1_000_000_000))
-    assert wire.question(What.DRAINED, card=1, body=lease).hex() == told["=lease"]
+    timeslice = wire.lease_body(TimeSlice(0x1122334455667788, 0x1FFFF, 1, 500, Loss.FREE, 1_000_000_000))
+    assert wire.question(What.DRAINED, card=1, body=timeslice).hex() == told["=lease"]
     assert wire.line_hint(3, 7).hex() == told["=line"]
 
 
@@ -216,7 +216,7 @@ def test_what_c_writes_is_read_as_it_was_meant(told: dict[str, str]) -> None:
     assert read["amounts"].amounts == Amounts(0x1122334455667788, 2, 3, 4, 5, 6)
     assert read["shared"].shared == Shared(0x1122334455667788, 2, 3, 4)
     assert wire.read_card(read["card"]) == (b"\xab" * 16, 1 << 40, 250, 1000, 1)
-    assert read["lease"].lease == Lease(0x1122334455667788, 0x1FFFF, 1, 500, Loss.FREE, 1_000_000_000)
+    assert read["lease"].timeslice == TimeSlice(0x1122334455667788, 0x1FFFF, 1, 500, Loss.FREE, 1_000_000_000)
     assert wire.read_view(read["view"]) == (1, 2, 3)
     assert wire.read_processes(read["processes"]) == ((10, 100), (11, 101), (12, 102))
     assert wire.read_hello(read["hello"]) == (b"\xcd" * 16, 8)
@@ -252,8 +252,8 @@ def test_amounts_come_back_as_they_were_sent(amounts: Amounts) -> None:
     assert packet.amounts == amounts
 
 
-@given(st.builds(Lease, _U64, _U32, _U32, _U32, _U32, _U64))
-def test_what_is_said_of_leases_comes_back_as_it_was_sent(lease: Lease) -> None:
-    packet = wire.read(wire.question(What.DRAINED, body=wire.lease_body(lease)))
+@given(st.builds(TimeSlice, _U64, _U32, _U32, _U32, _U32, _U64))
+def test_what_is_said_of_leases_comes_back_as_it_was_sent(timeslice: TimeSlice) -> None:
+    packet = wire.read(wire.question(What.DRAINED, body=wire.lease_body(timeslice)))
     assert packet is not None
-    assert packet.lease == lease
+    assert packet.timeslice == timeslice

@@ -2,6 +2,6 @@
 
 `service` is the daemon; `inspection` collects the devices from plugins and `kubelet`; `signs` checks which daemons are
 in force, and pauses for a driver upgrade. Data flows one way, through `inventory`: to the file, then by `publisher` and
-`heartbeat` to the API server, then as `events` for the changes that `happenings` reports. `cli` has the one-shot modes
-of the command.
+`heartbeat` to the API server, then as `events` for the changes that `condition_changes` reports. `cli` has the one-shot
+modes of the command.
 """

@@ -12,9 +12,9 @@ import msgspec
 
 from partage_advertiser.inspection import Inspector, api_server, inspecting
 from partage_advertiser.inventory import InventoryFile, NoInventory
+from partage_advertiser.liveness_files import PauseFile
 from partage_advertiser.service import start
 from partage_advertiser.settings import AdvertiserSettings
-from partage_advertiser.signs import PauseFile
 from partage_base.daemon import logs
 from partage_base.daemon.cli import Instead, daemon_command
 from partage_base.daemon.errors import AnotherRuns, BadConfiguration

@@ -12,7 +12,7 @@ from typing import Final
 
 import structlog
 
-from partage_advertiser.happenings import Happening
+from partage_advertiser.condition_changes import ConditionChange
 from partage_base.daemon.logs import Repeats
 from partage_base.kube import ApiServer, EventWriter, ObjectReference, Occurrence
 
@@ -23,7 +23,7 @@ _MOST_AGAIN_S: Final = 20.0
 _log = structlog.get_logger()
 
 
-def logged(happening: Happening) -> None:
+def logged(happening: ConditionChange) -> None:
     log = _log.warning if happening.type == "Warning" else _log.info
     log("something happened on this node", reason=happening.reason, what=happening.message)
 
@@ -39,13 +39,13 @@ class Events:
     ) -> None:
         self._node = ObjectReference(kind="Node", name=node, uid=node)  # as kubelet does for its own Events
         self._sent = sent
-        self._waiting: asyncio.Queue[Happening] = asyncio.Queue(_MOST_WAITING)
+        self._waiting: asyncio.Queue[ConditionChange] = asyncio.Queue(_MOST_WAITING)
         self._repeats = Repeats(every_s=300)
         self._writer = EventWriter(
             server, component=COMPONENT, instance=node, first_s=_AGAIN_S, most_s=_MOST_AGAIN_S, sleep=sleep
         )
 
-    def tell(self, happening: Happening) -> None:
+    def tell(self, happening: ConditionChange) -> None:
         """Queue an event; it is logged at once."""
         logged(happening)
         if self._repeats.due(happening) is None:

@@ -13,7 +13,7 @@ from typing import Final
 
 import structlog
 
-from partage_advertiser.happenings import Happening
+from partage_advertiser.condition_changes import ConditionChange
 from partage_base.daemon.logs import Repeats
 from partage_base.findings import FINDINGS_FOLDER, MAX_BYTES, SUFFIX, Findings, NoFindings, Problem, decode_findings
 
@@ -31,7 +31,7 @@ class FindingsFolder:
         self._told: dict[str, frozenset[Problem]] = {}
         self._repeats = Repeats(every_s=60)
 
-    def news(self) -> tuple[Happening, ...]:
+    def news(self) -> tuple[ConditionChange, ...]:
         """Findings that appeared since the last call."""
         files = self._files()
         changed = [name for name, stamp in files.items() if self._seen.get(name) != stamp]
@@ -50,7 +50,7 @@ class FindingsFolder:
             self._say(str(self._folder), str(error))
             return self._seen
 
-    def _of_file(self, name: str) -> Iterator[Happening]:
+    def _of_file(self, name: str) -> Iterator[ConditionChange]:
         try:
             with (self._folder / name).open("rb") as file:
                 findings = decode_findings(file.read(MAX_BYTES + 1))
@@ -69,12 +69,12 @@ class FindingsFolder:
         self._repeats.say("what the broker found wrong can't be read", key=name, file=name, why=why)
 
 
-def happening_of(findings: Findings, found: Problem) -> Happening:
+def happening_of(findings: Findings, found: Problem) -> ConditionChange:
     if findings.pod is None:
-        return Happening("Warning", found.kind, f"{found.sentence[:1].upper()}{found.sentence[1:]}.")
+        return ConditionChange("Warning", found.kind, f"{found.sentence[:1].upper()}{found.sentence[1:]}.")
     who = f"container {findings.container} of pod {findings.pod.namespace}/{findings.pod.name}"
     end = "; it is stopped" if found.stops else ""
-    return Happening("Warning", found.kind, f"In {who} {found.sentence}{end}.")
+    return ConditionChange("Warning", found.kind, f"In {who} {found.sentence}{end}.")
 
 
 def _is_ours(entry: os.DirEntry[str]) -> bool:

@@ -19,9 +19,9 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from partage_advertiser.inventory import NoInventory
 from partage_advertiser.kubelet import Kubelet, Pods
+from partage_advertiser.liveness_files import Readiness
 from partage_advertiser.other_drivers import OtherDrivers
 from partage_advertiser.settings import AdvertiserSettings
-from partage_advertiser.signs import Readiness
 from partage_base.cri import PodResources, UnaryClient
 from partage_base.daemon.api_server import server_for
 from partage_base.daemon.errors import BadConfiguration

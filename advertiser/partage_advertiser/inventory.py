@@ -11,8 +11,8 @@ from typing import Final
 
 import structlog
 
-from partage_advertiser.audience import Audience
-from partage_advertiser.happenings import happenings
+from partage_advertiser.condition_changes import condition_changes
+from partage_advertiser.sinks import Sink
 from partage_base.files import write_whole
 from partage_plugins.api import GPU
 from partage_plugins.api.inventory import Inventory
@@ -58,11 +58,11 @@ class InventoryFile:
         return True
 
 
-class Outlets:
+class InventorySinks:
     """The file of one node, and its sinks."""
 
-    def __init__(self, file: InventoryFile, audience: Audience) -> None:
-        self._file, self._audience = file, audience
+    def __init__(self, file: InventoryFile, sink: Sink) -> None:
+        self._file, self._sink = file, sink
         self.told: Inventory | None = _last_told(file)
         """The last published inventory; at the start, the one that the previous advertiser wrote."""
 
@@ -71,9 +71,9 @@ class Outlets:
         text = encode_inventory(inventory)
         before, self.told = self.told, inventory
         fault = self._written(text)
-        self._audience.want(text.decode())
-        for happening in happenings(before, inventory):
-            self._audience.tell(happening)
+        self._sink.want(text.decode())
+        for happening in condition_changes(before, inventory):
+            self._sink.tell(happening)
         if fault is not None:
             raise NoInventory(f"the inventory's file can't be written: {fault}; free room in /run, or mend it")
 

@@ -18,16 +18,16 @@ from typing import Final
 import structlog
 from msgspec.structs import replace
 
-from partage_advertiser.audience import Audience, Cluster, OwnLog
 from partage_advertiser.broker_page import PATH as BROKER_PAGE
 from partage_advertiser.broker_page import BrokerPage
+from partage_advertiser.condition_changes import of_crishim, of_guarded
 from partage_advertiser.findings import FindingsFolder
-from partage_advertiser.happenings import of_crishim, of_guarded
 from partage_advertiser.heartbeat import LATE_BEATS
 from partage_advertiser.inspection import FolderWatch, Inspector, api_server, inspecting
-from partage_advertiser.inventory import InventoryFile, Outlets
+from partage_advertiser.inventory import InventoryFile, InventorySinks
+from partage_advertiser.liveness_files import PauseFile, why_paused
 from partage_advertiser.settings import AdvertiserSettings
-from partage_advertiser.signs import PauseFile, why_paused
+from partage_advertiser.sinks import ClusterSink, LogSink, Sink
 from partage_base.condition import Condition
 from partage_base.daemon.exposition import Family, Sample
 from partage_base.daemon.life import Daemon
@@ -124,10 +124,10 @@ class Advertiser:
         self._repeats = Repeats(every_s=60)
         self._crishim = Condition()
         self._looked_s = self._looked_well_s = float("-inf")
-        self._audience: Audience = (
-            OwnLog()
+        self._sink: Sink = (
+            LogSink()
             if server is None
-            else Cluster(
+            else ClusterSink(
                 server,
                 settings,
                 beats=self._is_true,
@@ -139,14 +139,14 @@ class Advertiser:
                 sent=metrics.events.add,
             )
         )
-        self._outlets = Outlets(InventoryFile(root), self._audience)
+        self._sinks = InventorySinks(InventoryFile(root), self._sink)
         daemon.pages[BROKER_PAGE] = BrokerPage(root)
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Run the inspection loop and the sinks' background work."""
         tasks = self._daemon.tasks
         tasks.start(self._keep_looking(), name="looking")
-        for name, work in {**self._audience.work(), **self._inspector.work()}.items():
+        for name, work in {**self._sink.work(), **self._inspector.work()}.items():
             tasks.start(work, name=name)
         await stopping.wait()
 
@@ -161,13 +161,13 @@ class Advertiser:
             else:
                 self._refresh_readiness()
             self._tell_findings()
-            self._metrics.is_published.set(float(self._audience.is_true))
+            self._metrics.is_published.set(float(self._sink.is_true))
 
     async def look(self) -> None:
         """Inspect the node, and publish changes."""
         started = time.perf_counter()
         try:
-            self._outlets.tell(await self._inspector.look(self._outlets.told))
+            self._sinks.tell(await self._inspector.look(self._sinks.told))
             if self._settings.metrics_address:
                 self._metrics.measured(await self._inspector.samples())
         except PartageError as error:
@@ -188,11 +188,11 @@ class Advertiser:
 
     def _refresh_readiness(self) -> None:
         """Between inspections, publish at once that a daemon came or went."""
-        told, ready = self._outlets.told, self._inspector.readiness.now()
+        told, ready = self._sinks.told, self._inspector.readiness.now()
         if told is None or ready == told.ready:
             return
         try:
-            self._outlets.tell(replace(told, ready=ready))
+            self._sinks.tell(replace(told, ready=ready))
         except PartageError as error:
             self._looked_badly(error)
 
@@ -202,13 +202,13 @@ class Advertiser:
         faults = (of_crishim(fault) for fault in self._crishim.faults if fault not in before.faults)
         guarded = (of_guarded(each) for each in self._crishim.guarded if each not in before.guarded)
         for happening in (*self._findings.news(), *faults, *guarded):
-            self._audience.tell(happening)
+            self._sink.tell(happening)
 
     def _is_true(self) -> bool:
         """Whether the API server has the result of a recent inspection."""
         late_s = LATE_BEATS * max(self._settings.heartbeat_s, self._settings.look_every_s)
         is_fresh = time.monotonic() - self._looked_well_s < late_s
-        return is_fresh and self._audience.is_true
+        return is_fresh and self._sink.is_true
 
 
 def _pause(file: PauseFile, wake: Callable[[], None], labels: Mapping[str, str]) -> None:

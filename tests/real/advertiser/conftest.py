@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterator
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from partage_advertiser.signs import LABEL, MIG_LABEL
+from partage_advertiser.liveness_files import LABEL, MIG_LABEL
 from partage_plugins.api.keys import INVENTORY as ANNOTATION
 from partage_plugins.api.places import INVENTORY_FILE
 from rig.client.resources import EVENTS, LEASES, NODES

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from partage_advertiser.signs import LABEL, MIG_LABEL
+from partage_advertiser.liveness_files import LABEL, MIG_LABEL
 from partage_gpu.driver_root import OPERATORS
 from partage_plugins.api.places import PAUSE_FOLDER
 from support.advertiser_stage import CHILD, DEVICE_PLUGIN_LABEL, MODULE, AdvertiserStage

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from partage_advertiser.condition_changes import ConditionChange
 from partage_advertiser.findings import FindingsFolder
-from partage_advertiser.happenings import Happening
 from rig.client.pods import Pod
 from rig.client.wait import until
 from rig.images import SymbolicLink
@@ -25,10 +25,10 @@ def cover(stage: IsolationStage, pod: Pod) -> None:
     stage.machine.run("mount", "--namespace", first, "-t", "tmpfs", "none", "/run/partage")
 
 
-def told(stage: IsolationStage, pod: Pod) -> list[Happening]:
+def told(stage: IsolationStage, pod: Pod) -> list[ConditionChange]:
     """What an advertiser makes of what the broker wrote down of the pod."""
     name = f"/{pod.name} "
-    happenings = list[Happening]()
+    happenings = list[ConditionChange]()
 
     def why_not() -> str | None:
         happenings[:] = [one for one in FindingsFolder(stage.machine.path("/")).news() if name in one.message]

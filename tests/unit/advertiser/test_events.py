@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
+from partage_advertiser.condition_changes import ConditionChange
 from partage_advertiser.events import Events
-from partage_advertiser.happenings import Happening
 from partage_base.kube import ApiServer, events_path
 from support.fake_api import FakeApi, Refuse
 from support.kube import beside, until
 
-LOST = Happening("Warning", "CardLost", "Card 0 is lost.")
+LOST = ConditionChange("Warning", "CardLost", "Card 0 is lost.")
 EVENTS = events_path("default")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from partage_advertiser.inventory import InventoryFile
-from partage_advertiser.signs import LABEL, MIG_LABEL, OURS, PauseFile, Readiness, why_paused
+from partage_advertiser.liveness_files import LABEL, MIG_LABEL, OURS, PauseFile, Readiness, why_paused
 from partage_base.condition import Condition, Fault, encode_condition
 from partage_base.files import UNFINISHED
 from partage_base.version import VERSION

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from partage_advertiser.audience import OwnLog
-from partage_advertiser.happenings import Happening
-from partage_advertiser.inventory import InventoryFile, NoInventory, Outlets
+from partage_advertiser.condition_changes import ConditionChange
+from partage_advertiser.inventory import InventoryFile, InventorySinks, NoInventory
+from partage_advertiser.sinks import LogSink
 from partage_plugins.api.places import INVENTORY_FILE
 from partage_plugins.codecs import encode_inventory
 from unit.advertiser.cards import card, inventory
@@ -23,7 +23,7 @@ class Full(InventoryFile):
         raise OSError(28, "No space left on device")
 
 
-class Heard(OwnLog):
+class Heard(LogSink):
     """The API server's and people's side."""
 
     def __init__(self) -> None:
@@ -33,23 +33,23 @@ class Heard(OwnLog):
     def want(self, text: str) -> None:
         self.wanted.append(text)
 
-    def tell(self, happening: Happening) -> None:
+    def tell(self, happening: ConditionChange) -> None:
         self.reasons.append(happening.reason)
 
 
 def test_an_inventory_reaches_the_file_the_api_server_and_people(tmp_path: Path) -> None:
     heard = Heard()
-    Outlets(InventoryFile(tmp_path), heard).tell(LOST)
+    InventorySinks(InventoryFile(tmp_path), heard).tell(LOST)
     assert (tmp_path / INVENTORY_FILE).read_bytes() == encode_inventory(LOST)
     assert (heard.wanted, heard.reasons) == ([encode_inventory(LOST).decode()], ["CardLost"])
 
 
 def test_a_file_without_room_keeps_no_news_from_the_cluster_and_is_told_each_time(tmp_path: Path) -> None:
     heard = Heard()
-    outlets = Outlets(Full(tmp_path), heard)
+    sinks = InventorySinks(Full(tmp_path), heard)
     for _ in range(2):
         with pytest.raises(NoInventory, match="No space left on device; free room in /run"):
-            outlets.tell(LOST)
+            sinks.tell(LOST)
     assert heard.wanted == [encode_inventory(LOST).decode()] * 2
     assert heard.reasons == ["CardLost"]
 
@@ -57,14 +57,14 @@ def test_a_file_without_room_keeps_no_news_from_the_cluster_and_is_told_each_tim
 def test_people_hear_only_of_what_the_advertiser_before_did_not_tell(tmp_path: Path) -> None:
     InventoryFile(tmp_path).write(encode_inventory(LOST))
     heard = Heard()
-    Outlets(InventoryFile(tmp_path), heard).tell(LOST)
+    InventorySinks(InventoryFile(tmp_path), heard).tell(LOST)
     assert not heard.reasons
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"\xff", b'{"v":2,"kinds":{}}'])
 def test_a_file_that_says_nothing_is_made_anew(tmp_path: Path, text: bytes) -> None:
     InventoryFile(tmp_path).write(text)
-    outlets = Outlets(InventoryFile(tmp_path), Heard())
-    assert outlets.told is None
-    outlets.tell(LOST)
+    sinks = InventorySinks(InventoryFile(tmp_path), Heard())
+    assert sinks.told is None
+    sinks.tell(LOST)
     assert (tmp_path / INVENTORY_FILE).read_bytes() == encode_inventory(LOST)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from partage_advertiser.happenings import happenings, of_crishim, of_guarded
+from partage_advertiser.condition_changes import condition_changes, of_crishim, of_guarded
 from partage_base.condition import Fault, Guarded
 from partage_plugins.api import Card, CardHealth, HealthCause
 from partage_plugins.api.inventory import Inventory
@@ -12,16 +12,16 @@ from unit.advertiser.cards import A, B, card, inventory
 
 
 def _told(before: Inventory | None, after: Inventory) -> list[tuple[str, str]]:
-    return [(each.type, each.reason) for each in happenings(before, after)]
+    return [(each.type, each.reason) for each in condition_changes(before, after)]
 
 
 def test_a_start_with_healthy_cards_says_nothing() -> None:
-    assert not happenings(None, inventory(card(), card(B, index=1)))
+    assert not condition_changes(None, inventory(card(), card(B, index=1)))
 
 
 def test_the_same_again_says_nothing() -> None:
     broken = inventory(card(health="degraded: XID 48: double bit ECC error"))
-    assert not happenings(broken, broken)
+    assert not condition_changes(broken, broken)
 
 
 @pytest.mark.parametrize(
@@ -39,13 +39,13 @@ def test_what_became_of_a_card_is_told(before: Card | None, after: Card, told: l
 
 
 def test_a_lost_card_is_told_with_its_reason_and_what_it_means() -> None:
-    (told,) = happenings(inventory(card()), inventory(card(health="lost", lost_because="XID 79: off the bus")))
+    (told,) = condition_changes(inventory(card()), inventory(card(health="lost", lost_because="XID 79: off the bus")))
     assert told.message == f"Card 0 (NVIDIA L4, {A}) is lost: XID 79: off the bus. Pods that have it can't use it."
 
 
 def test_a_card_with_two_owners_is_told_with_what_to_do() -> None:
     health = CardHealth.degraded(HealthCause.NATIVE, "kubelet gave it to pod default/native (container main)")
-    (told,) = happenings(inventory(card()), inventory(card().being(health)))
+    (told,) = condition_changes(inventory(card()), inventory(card().being(health)))
     assert (told.type, told.reason) == ("Warning", "CardGivenTwice")
     assert "default/native" in told.message
     assert "PARTAGE_GPU_POOL" in told.message
@@ -73,7 +73,7 @@ def test_daemons_that_come_and_go_are_told(
 
 
 def test_a_node_without_cards_says_nothing() -> None:
-    assert not happenings(None, Inventory(kinds={}))
+    assert not condition_changes(None, Inventory(kinds={}))
     assert _told(inventory(card()), Inventory(ready=inventory().ready, kinds={})) == [("Normal", "CardRemoved")]
 
 

@@ -14,7 +14,7 @@ from partage_plugins.api.gpu import HANDED_OUT_BY
 from partage_plugins.api.inventory import Inventory, Ready
 
 
-class Happening(NamedTuple):
+class ConditionChange(NamedTuple):
     """One condition change of the node."""
 
     type: Literal["Normal", "Warning"]
@@ -23,7 +23,7 @@ class Happening(NamedTuple):
     message: str
 
 
-def happenings(before: Inventory | None, after: Inventory) -> tuple[Happening, ...]:
+def condition_changes(before: Inventory | None, after: Inventory) -> tuple[ConditionChange, ...]:
     """Changes from one inventory to the next; for the first inventory, only problems."""
     cards = _cards(after)
     was = _cards(before) if before else {}
@@ -32,17 +32,17 @@ def happenings(before: Inventory | None, after: Inventory) -> tuple[Happening, .
     return (*told, *(_of_ready(before.ready, after.ready) if before else ()))
 
 
-def of_crishim(fault: Fault) -> Happening:
+def of_crishim(fault: Fault) -> ConditionChange:
     """A fault that crishim reports about itself."""
     end = "; no shared pods come here." if fault.refuses else "."
-    return Happening("Warning", f"Crishim{fault.cause.capitalize()}", f"crishim: {fault.sentence}{end}")
+    return ConditionChange("Warning", f"Crishim{fault.cause.capitalize()}", f"crishim: {fault.sentence}{end}")
 
 
-def of_guarded(guarded: Guarded) -> Happening:
+def of_guarded(guarded: Guarded) -> ConditionChange:
     """A container that was kept from cards, which its own output does not show."""
     who = f"Container {guarded.container} of pod {guarded.namespace}/{guarded.pod}"
     advice = "ask for partage.dev/ resources, or name its namespace in crishim's trusted_namespaces"
-    return Happening(
+    return ConditionChange(
         "Warning", "ContainerGuarded", f"{who} asked for cards that nobody gave it, and got none: {advice}."
     )
 
@@ -52,48 +52,52 @@ def _cards(inventory: Inventory) -> Mapping[CardId, Card]:
     return {card.id: card for card in part.cards} if part else {}
 
 
-def _of_card(before: Card | None, card: Card, *, is_first: bool) -> Iterator[Happening]:
+def _of_card(before: Card | None, card: Card, *, is_first: bool) -> Iterator[ConditionChange]:
     health = before.health if before else "ok"
     if card.health != health:
         yield _of_health(card)
     if before is None and not is_first and card.health == "ok":
-        yield Happening("Normal", "CardFound", f"{_named(card)} is new on this node.")
+        yield ConditionChange("Normal", "CardFound", f"{_named(card)} is new on this node.")
     if before is not None and before.pool != card.pool:
-        yield Happening("Normal", "CardPoolChanged", f"{_named(card)} is handed out by {HANDED_OUT_BY[card.pool]} now.")
+        yield ConditionChange(
+            "Normal", "CardPoolChanged", f"{_named(card)} is handed out by {HANDED_OUT_BY[card.pool]} now."
+        )
 
 
-def _of_health(card: Card) -> Happening:
+def _of_health(card: Card) -> ConditionChange:
     if card.health == "ok":
-        return Happening("Normal", "CardRecovered", f"{_named(card)} works again and takes new pods.")
+        return ConditionChange("Normal", "CardRecovered", f"{_named(card)} works again and takes new pods.")
     if card.is_lost:
-        return Happening("Warning", "CardLost", f"{_named(card)} is {card.condition}. Pods that have it can't use it.")
+        return ConditionChange(
+            "Warning", "CardLost", f"{_named(card)} is {card.condition}. Pods that have it can't use it."
+        )
     why = card.condition.why
     if card.cause == HealthCause.NATIVE:
         advice = "Two owners hand out this card: give it to one of them with PARTAGE_GPU_POOL."
-        return Happening("Warning", "CardGivenTwice", f"{_named(card)} is shared, but {why}. {advice}")
-    return Happening("Warning", "CardDegraded", f"{_named(card)} takes no new pods: {why}.")
+        return ConditionChange("Warning", "CardGivenTwice", f"{_named(card)} is shared, but {why}. {advice}")
+    return ConditionChange("Warning", "CardDegraded", f"{_named(card)} takes no new pods: {why}.")
 
 
-def _removed(card: Card) -> Happening:
+def _removed(card: Card) -> ConditionChange:
     what = "MIG instance" if card.parent else "card"
-    return Happening("Normal", "CardRemoved", f"{_named(card)}: this {what} is no longer on this node.")
+    return ConditionChange("Normal", "CardRemoved", f"{_named(card)}: this {what} is no longer on this node.")
 
 
-def _of_ready(before: Ready, after: Ready) -> Iterator[Happening]:
+def _of_ready(before: Ready, after: Ready) -> Iterator[ConditionChange]:
     if before.crishim and not after.crishim:
         advice = "partage doctor on the node says why"
-        yield Happening(
+        yield ConditionChange(
             "Warning",
             "CrishimAway",
             f"kubelet does not speak through crishim, or crishim can't honour allocations; "
             f"no shared pods come here: {advice}.",
         )
     if before.broker and not after.broker:
-        yield Happening("Warning", "BrokerAway", "The broker gives no sign of life; no shared pods come here.")
+        yield ConditionChange("Warning", "BrokerAway", "The broker gives no sign of life; no shared pods come here.")
     if after.crishim and not before.crishim:
-        yield Happening("Normal", "CrishimInForce", "kubelet speaks through crishim, which honours allocations.")
+        yield ConditionChange("Normal", "CrishimInForce", "kubelet speaks through crishim, which honours allocations.")
     if after.broker and not before.broker:
-        yield Happening("Normal", "BrokerInForce", "The broker is in force.")
+        yield ConditionChange("Normal", "BrokerInForce", "The broker is in force.")
 
 
 def _named(card: Card) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Protocol
 
+from partage_advertiser.condition_changes import ConditionChange
 from partage_advertiser.events import Events, logged
-from partage_advertiser.happenings import Happening
 from partage_advertiser.heartbeat import Heartbeat
 from partage_advertiser.publisher import Publisher
 from partage_advertiser.resizes import ResizeFiles
@@ -17,11 +17,11 @@ Counted = Callable[[str], None]
 """Called with an outcome."""
 
 
-class Audience(Protocol):
+class Sink(Protocol):
     def want(self, text: str) -> None:
         """Set the inventory to publish."""
 
-    def tell(self, happening: Happening) -> None: ...
+    def tell(self, happening: ConditionChange) -> None: ...
 
     @property
     def is_true(self) -> bool:
@@ -33,7 +33,7 @@ class Audience(Protocol):
         ...
 
 
-class Cluster:
+class ClusterSink:
     """The Node's annotation, Events on it, and a Lease with the node's keys, renewed while `beats` returns True."""
 
     def __init__(  # noqa: PLR0913 - said once, and by name
@@ -68,7 +68,7 @@ class Cluster:
     def want(self, text: str) -> None:
         self._publisher.want(text)
 
-    def tell(self, happening: Happening) -> None:
+    def tell(self, happening: ConditionChange) -> None:
         self._events.tell(happening)
 
     @property
@@ -84,7 +84,7 @@ class Cluster:
         }
 
 
-class OwnLog:
+class LogSink:
     """The sink of a machine without a cluster: only the file has to be kept up to date."""
 
     is_true = True
@@ -92,7 +92,7 @@ class OwnLog:
     def want(self, text: str) -> None:
         """Do nothing: the file has the inventory already."""
 
-    def tell(self, happening: Happening) -> None:
+    def tell(self, happening: ConditionChange) -> None:
         logged(happening)
 
     def work(self) -> Mapping[str, Coroutine[Any, Any, None]]:

@@ -29,8 +29,8 @@ from partage_base.listener import listen
 from partage_dra.claims import Claim
 from partage_dra.holdings import Holdings
 from partage_dra.kubelet.services import DeviceState, Health, Preparation, Registration
-from partage_dra.preparing import Preparing
-from partage_dra.publishing import Publisher
+from partage_dra.preparer import Preparer
+from partage_dra.publisher import Publisher
 from partage_dra.settings import DraSettings
 from partage_dra.slices import counters_of, devices_of
 from partage_dra.spec_file import SpecFiles
@@ -61,7 +61,7 @@ class DraFigures:
 class Measured:
     """The same claims, with metrics."""
 
-    def __init__(self, preparing: Preparing, figures: DraFigures) -> None:
+    def __init__(self, preparing: Preparer, figures: DraFigures) -> None:
         self._preparing, self._figures = preparing, figures
 
     async def prepare(self, claim: ClaimRef) -> ClaimRecord:
@@ -116,7 +116,7 @@ async def start(settings: DraSettings, daemon: Daemon) -> DraDriver:
     async def claim(ref: ClaimRef) -> Claim:
         return await server.get(resource_claim_path(ref.namespace, ref.name), Claim)
 
-    preparing = Preparing(
+    preparing = Preparer(
         NodeName(settings.node_name),
         holdings=Holdings(records),
         specs=SpecFiles(root),
@@ -162,7 +162,7 @@ class DraDriver:
         self,
         settings: DraSettings,
         daemon: Daemon,
-        preparing: Preparing,
+        preparing: Preparer,
         inventory: InventoryFile,
         publisher: Publisher,
     ) -> None:

@@ -13,7 +13,7 @@ from partage_base.claim_records import ClaimRecords
 from partage_base.inventory_file import InventoryFile
 from partage_dra.claims import Claim
 from partage_dra.holdings import Holdings
-from partage_dra.preparing import Preparing
+from partage_dra.preparer import Preparer
 from partage_dra.spec_file import SpecFiles
 from partage_plugins.api import (
     GPU,
@@ -60,8 +60,8 @@ class Node:
         self.removed_keys: list[ContainerKey] = []
         self.preparing = self.begun()
 
-    def begun(self) -> Preparing:
-        return Preparing(
+    def begun(self) -> Preparer:
+        return Preparer(
             NodeName("n1"),
             holdings=Holdings(ClaimRecords(self.root)),
             specs=SpecFiles(self.root),

@@ -14,7 +14,7 @@ import pytest
 from partage_base.inventory_file import InventoryFile
 from partage_base.kube import ApiServer, resource_slices_path
 from partage_dra.parts import cuts_of
-from partage_dra.publishing import Publisher
+from partage_dra.publisher import Publisher
 from partage_dra.service import DraDriver
 from partage_dra.settings import DraSettings
 from partage_dra.slices import counters_of, devices_of

@@ -45,7 +45,7 @@ ClaimLookup = Callable[[ClaimRef], Awaitable[Claim]]
 """Reads a claim from the API server; raises a `PartageError`."""
 
 
-class Preparing:
+class Preparer:
     """Implements kubelet's calls; see `kubelet.services.Claims`."""
 
     def __init__(  # noqa: PLR0913  its parts, by name

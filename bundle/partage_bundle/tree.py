@@ -18,7 +18,7 @@ from importlib.metadata import distributions
 from pathlib import Path
 from typing import Final
 
-from partage_bundle import cache, debian, interpreter, locks, native, objects, papers, recipe, wheels
+from partage_bundle import bill_of_materials, cache, debian, interpreter, locks, native, objects, recipe, wheels
 from partage_bundle.debian import copy
 from partage_bundle.errors import BundleError
 from partage_bundle.process import ROOT, run, say
@@ -122,18 +122,20 @@ def _finish(place: Path, tree: Tree, machine: Machine, named: str) -> None:
     prefix = f"{recipe.PREFIX}/{named}"
     _add_programs(place, tree, prefix)
     _write(place / "pyvenv.cfg", _SETTINGS.format(prefix=prefix))
-    _write(place / papers.VERSION, f"{named}\n")
+    _write(place / bill_of_materials.VERSION, f"{named}\n")
     objects.bind(place, machine, prefix)
-    _write(place / papers.PARTS, _parts(place, tree, machine, named))
+    _write(place / bill_of_materials.PARTS, _parts(place, tree, machine, named))
     for path in (place, *place.rglob("*")):
         if path.is_dir():
             path.chmod(0o755)
     entries = [
-        papers.Entry(str(path.relative_to(place)), path.stat().st_mode & 0o777, sha256(path.read_bytes()).hexdigest())
+        bill_of_materials.ManifestEntry(
+            str(path.relative_to(place)), path.stat().st_mode & 0o777, sha256(path.read_bytes()).hexdigest()
+        )
         for path in place.rglob("*")
         if path.is_file()
     ]
-    _write(place / papers.MANIFEST, papers.manifest(entries))
+    _write(place / bill_of_materials.MANIFEST, bill_of_materials.manifest(entries))
 
 
 def _add_programs(place: Path, tree: Tree, prefix: str) -> None:
@@ -153,11 +155,13 @@ def _parts(place: Path, tree: Tree, machine: Machine, named: str) -> str:
         locks.read(lock.read_text(encoding="utf-8"), str(lock)), recipe.PACKAGES_OF_DEBIAN, str(lock)
     )
     found = [
-        papers.Wheel(each.metadata["Name"], each.version, str(each.metadata.json.get("license_expression", "")))
+        bill_of_materials.Wheel(
+            each.metadata["Name"], each.version, str(each.metadata.json.get("license_expression", ""))
+        )
         for each in distributions(path=[str(place / recipe.PACKAGES)])
         if each.metadata["Name"] != "partage"
     ]
-    return papers.parts(f"partage-{tree.name}", named, machine.debian, packages, found)
+    return bill_of_materials.parts(f"partage-{tree.name}", named, machine.debian, packages, found)
 
 
 def _write(path: Path, text: str, *, mode: int = 0o644) -> None:

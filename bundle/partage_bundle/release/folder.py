@@ -12,7 +12,7 @@ from importlib.metadata import distributions as distributions_at
 from pathlib import Path
 from typing import Any, Final
 
-from partage_bundle import archive, cache, image, locks, native, papers
+from partage_bundle import archive, bill_of_materials, cache, image, locks, native
 from partage_bundle.errors import BundleError
 from partage_bundle.process import ROOT, run, say
 from partage_bundle.recipe import Machine
@@ -109,7 +109,7 @@ def _distributions(place: Path, asked: Asked) -> Iterator[Content]:
             found.version,
             _digest(path),
             description=path.name,
-            purl=papers.python_purl(name, found.version),
+            purl=bill_of_materials.python_purl(name, found.version),
             licence=str(found.metadata.json.get("license_expression", "")),
             parts=[_linked()] if name == "partage" else [],
         )
@@ -117,7 +117,7 @@ def _distributions(place: Path, asked: Asked) -> Iterator[Content]:
 
 def _of_tree(name: str, machine: Machine, tree: Path) -> dict[str, Any]:
     """The parts that the tree lists, and what is linked into its programs."""
-    parts = json.loads((tree / papers.PARTS).read_bytes())["components"]
+    parts = json.loads((tree / bill_of_materials.PARTS).read_bytes())["components"]
     linked = [_linked()] if (tree / "systemd").is_dir() else []
     named = f"{name} for {machine.debian}"
     return {"type": "application", "name": named, "components": [*parts, *linked]}
@@ -130,7 +130,7 @@ def _linked() -> dict[str, Any]:
         "name": "ziglang",
         "version": version,
         "description": "its musl is linked into partage-oci",
-        "purl": papers.python_purl("ziglang", version),
+        "purl": bill_of_materials.python_purl("ziglang", version),
     }
 
 

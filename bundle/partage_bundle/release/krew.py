@@ -16,8 +16,8 @@ from typing import Final
 import msgspec
 
 from partage_bundle import layer
+from partage_bundle.bill_of_materials import MANIFEST
 from partage_bundle.layer import Layer, header
-from partage_bundle.papers import MANIFEST
 from partage_bundle.process import ROOT
 from partage_bundle.recipe import Machine
 

@@ -15,7 +15,7 @@ PARTS: Final = "sbom.json"
 
 
 @dataclass(frozen=True)
-class Entry:
+class ManifestEntry:
     path: str
     mode: int
     digest: str
@@ -28,7 +28,7 @@ class Wheel:
     licence: str
 
 
-def manifest(entries: Iterable[Entry]) -> str:
+def manifest(entries: Iterable[ManifestEntry]) -> str:
     """One line a file: mode, SHA-256, path. The path is last, since it may contain spaces."""
     return "".join(
         f"{entry.mode:04o} {entry.digest} {entry.path}\n" for entry in sorted(entries, key=lambda each: each.path)

@@ -11,8 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from partage_base.kube import NOT_ENDED, ApiServer, pods_path
+from partage_cli.cluster_view import looking
 from partage_cli.drain.eviction import NodePod
-from partage_cli.looking import looking
 from partage_cli.schedulers import told
 from partage_plugins.api import NodeName, PodUid
 from partage_plugins.errors import Refused

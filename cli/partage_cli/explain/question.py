@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from partage_base.kube import ApiServer, NotFound, pod_path
-from partage_cli.looking import looking
+from partage_cli.cluster_view import looking
 from partage_cli.schedulers import told
 from partage_plugins.errors import PartageError, Refused
 from partage_scheduler.core import Core

@@ -19,7 +19,7 @@ from partage_base.kube.errors import NotFound
 from partage_base.kube.paths import pod_path, pods_path
 from partage_cli.installation.errors import UnfitNode
 from partage_cli.installation.host import Host
-from partage_cli.installation.look import Site
+from partage_cli.installation.inspection import Site
 
 _NAME: Final = "partage-canary"
 _NAMESPACE: Final = "kube-system"

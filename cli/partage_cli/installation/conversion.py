@@ -26,9 +26,9 @@ from partage_cli.installation.canary import static_file
 from partage_cli.installation.edits import How, Spot, changed, restored, said, spots
 from partage_cli.installation.errors import StepFailed, TurnedBack
 from partage_cli.installation.host import Host
+from partage_cli.installation.inspection import Site, crishim_of
 from partage_cli.installation.journal import StepName
 from partage_cli.installation.kubelet import kubelet_of, next_setup
-from partage_cli.installation.look import Site, crishim_of
 from partage_cli.installation.places import SAVED, UNITS, WAY_BACK
 from partage_cli.installation.steps import Change, Plan
 from partage_plugins.api.places import KUBELET_SPOKE

@@ -15,7 +15,7 @@ from partage_base.kube.paths import node_path
 from partage_cli.installation.canary import ASKED_S, pause_image
 from partage_cli.installation.errors import UnfitNode
 from partage_cli.installation.host import Host, api_of
-from partage_cli.installation.look import Site
+from partage_cli.installation.inspection import Site
 
 _EPOCH: Final = datetime.min.replace(tzinfo=UTC)
 

@@ -19,8 +19,8 @@ from partage_base.cri import CriError, UnaryClient
 from partage_base.files import write_whole
 from partage_cli.installation.errors import StepFailed
 from partage_cli.installation.host import Host
+from partage_cli.installation.inspection import Site, crishim_of
 from partage_cli.installation.journal import StepName
-from partage_cli.installation.look import Site, crishim_of
 from partage_cli.installation.places import CURRENT, TREES, UNITS
 from partage_cli.installation.programs import SHOWN, run
 from partage_cli.installation.steps import Change, Plan

@@ -18,9 +18,9 @@ from partage_cli.doctor.local_node import LocalNode, Unseen, text_of
 from partage_cli.installation import turn
 from partage_cli.installation.errors import InstallationError, UnfitNode
 from partage_cli.installation.host import Host
+from partage_cli.installation.inspection import Site, crishim_of
 from partage_cli.installation.journal import Journal
 from partage_cli.installation.kubelet import Kubelet, kubelet_of
-from partage_cli.installation.look import Site, crishim_of
 from partage_cli.installation.places import CURRENT, TREES, UNITS
 from partage_cli.installation.preparation import texts_of, why_not_honoured
 from partage_cli.installation.refusals import RUNTIMES

@@ -29,8 +29,8 @@ from partage_cli.installation.conversion import (
 )
 from partage_cli.installation.errors import StepFailed, TurnedBack, UnfitNode
 from partage_cli.installation.host import Host, api_of
+from partage_cli.installation.inspection import Look, Site, look
 from partage_cli.installation.journal import Journal
-from partage_cli.installation.look import Look, Site, look
 from partage_cli.installation.nodes import require_room, why_not_ready
 from partage_cli.installation.places import WAY_BACK
 from partage_cli.installation.preparation import Units, Unpack, require_crishim

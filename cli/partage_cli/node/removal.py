@@ -15,7 +15,7 @@ from partage_cli.clusters import ask_cluster
 from partage_cli.installation import journal, traces
 from partage_cli.installation.errors import AdvertiserStays, PodsStay
 from partage_cli.installation.host import Host
-from partage_cli.installation.look import Site
+from partage_cli.installation.inspection import Site
 from partage_cli.installation.removal.drain import Drain, withdraw
 from partage_cli.installation.removal.uninstall import Uninstall
 from partage_cli.installation.switch import take_everything_back

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from partage_base.kube import ApiServer
-from partage_cli.looking import looking
+from partage_cli.cluster_view import looking
 from partage_cli.schedulers import told
 from partage_cli.tables import amount, printable, short_id, table
 from partage_plugins.api import GPU, Card, CardId, NodeName

@@ -10,8 +10,8 @@ from typing import Final
 import pytest
 
 from partage_cli.installation.errors import TurnedBack
+from partage_cli.installation.inspection import Look
 from partage_cli.installation.journal import kept
-from partage_cli.installation.look import Look
 from partage_cli.installation.places import STATE, WAY_BACK
 from partage_cli.installation.steps import carry_out, take_back
 from partage_cli.installation.switch import go_back

@@ -12,8 +12,8 @@ import pytest
 
 from partage_cli.installation.conversion import saved_files
 from partage_cli.installation.errors import UnfitNode
+from partage_cli.installation.inspection import Site, look
 from partage_cli.installation.journal import kept
-from partage_cli.installation.look import Site, look
 from partage_cli.installation.refusals import NodeInfo, SwitchFacts, managed, refusals, too_old
 from partage_cli.installation.switch import install, to_switch_on
 from support import kubeconfigs

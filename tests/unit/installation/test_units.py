@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from partage_base.daemon.settings import host_name
+from partage_cli.installation.inspection import Site
 from partage_cli.installation.journal import kept, read
-from partage_cli.installation.look import Site
 from partage_cli.installation.preparation import Units
 from partage_cli.installation.status import altered
 from partage_cli.installation.tree import OUR_UNITS, point

@@ -96,3 +96,10 @@ __all__ = [
     "budget_of",
     "grantee_of",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Names the new class to a plugin that imports `Room`, for one release."""
+    if name == "Room":
+        raise ImportError("partage_plugins.api.Room is now Resources; the table of names is in CHANGELOG.md")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -41,42 +41,6 @@ MOVED = ("plugins.vocabulary", "plugins.sides")
 """Which raise an ImportError that names the new module."""
 
 
-MOVED = ("plugins.vocabulary", "plugins.sides")
-"""Which raise an ImportError that names the new module."""
-
-
-MOVED = ("plugins.vocabulary", "plugins.sides")
-"""Which raise an ImportError that names the new module."""
-
-
-MOVED = ("plugins.vocabulary", "plugins.sides")
-"""Which raise an ImportError that names the new module."""
-
-
-MOVED = ("plugins.vocabulary", "plugins.sides")
-"""Which raise an ImportError that names the new module."""
-
-
-MOVED = ("plugins.vocabulary", "plugins.sides")
-"""Which raise an ImportError that names the new module."""
-
-
-MOVED = ("plugins.vocabulary", "plugins.sides")
-"""Which raise an ImportError that names the new module."""
-
-
-MOVED = ("plugins.vocabulary", "plugins.sides")
-"""Which raise an ImportError that names the new module."""
-
-
-MOVED = ("plugins.vocabulary", "plugins.sides")
-"""Which raise an ImportError that names the new module."""
-
-
-MOVED = ("plugins.vocabulary", "plugins.sides")
-"""Which raise an ImportError that names the new module."""
-
-
 def stated() -> Iterator[tuple[str, Reason]]:
     """Every reason that a module of ours states, by the name that it has there."""
     for package in (partage_plugins, partage_gpu, partage_scheduler):

@@ -1,5 +1,5 @@
-/* Streams, events and held work: shared by the files of the time side, bottom-up: stream_times.c, clock.c, queue.c, held.c,
- * streams.c, capture.c, events.c.
+/* Streams, events and held work: shared by the files of the time side, bottom-up: stream_times.c, clock.c, queue.c,
+ * held.c, streams.c, capture.c, events.c.
  *
  * Work whose beginning is known is a number, its end in the device's local time; nothing runs on its behalf. Only work
  * behind something that depends on the host (a callback, a value in memory, an event of another device) is held in a
@@ -76,7 +76,7 @@ struct cuda_event {
     struct nodes captured;
 };
 
-/* ---- stream_times.c ---------------------------------------------------------------------------------------------------- */
+/* ---- stream_times.c ---------------------------------------------------------------------------------------------- */
 
 struct mark *mark_new(struct device *device, bool known, u64 local);
 struct mark *mark_keep(struct mark *mark);

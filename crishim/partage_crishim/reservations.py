@@ -92,7 +92,7 @@ class Reservations:
             os.close(lock)  # releases the lock
 
     def made(self, held: Holding) -> Reservation:
-        """A new reservation of this process; `Table.write` stores it."""
+        """A new reservation of this process; `ReservationStore.write` stores it."""
         return Reservation(held=held, token=os.urandom(8).hex(), until_s=self._clock() + LIFETIME_S)
 
     def drop_over(self, table: ReservationStore, listing: Listing) -> None:

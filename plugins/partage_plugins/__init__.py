@@ -1,9 +1,10 @@
 """The contract with plugin authors.
 
-`vocabulary` has the types, `hooks` the markers and the hooks' contracts, `per_node` a simple base class, `errors` the
-exceptions to raise, `testing` the conformance kit. `codecs` encodes and decodes what the components exchange; `sides`
-are the hosts' typed interfaces to plugins, over `registry` and `rules`; `host` runs node plugins in a child process.
-Imports nothing else of partage. pluggy is imported only when `hookimpl` is accessed: a command needs only the errors.
+`api` has the types, `hooks` the markers and the hooks' contracts, `per_node` a simple base class, `errors` the
+exceptions to raise, `testing` the conformance kit. `codecs` encodes and decodes what the components exchange;
+`framework` are the hosts' typed interfaces to plugins, over `registry` and `rules`; `host` runs node plugins in a child
+process. Imports nothing else of partage. pluggy is imported only when `hookimpl` is accessed: a command needs only the
+errors.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -11,7 +11,7 @@ long to wait after which. `event_writer` writes events for people.
 
 Below these: `configuration` reads kubeconfigs, which `kubeconfig` and `proxies` (both pure) interpret, and calls their
 plugins by `exec_plugin`. `transport` alone speaks HTTP: calls by `connections` and `http1` (pure), watches by aiohttp.
-`answers`, `pages`, `events` and `unread` decode responses and are pure.
+`answers`, `pages`, `events` and `undecodable` decode responses and are pure.
 
 Nothing here decides what is written or when.
 """

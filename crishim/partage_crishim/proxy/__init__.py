@@ -1,7 +1,7 @@
 """The proxy's sockets: each client gets its own connection to the runtime.
 
-proxy     serves a listening socket, drains, counts; clients that connect while the runtime does not answer
-link        one client and its upstream connection: when each is read, and the tasks that wait for decisions
+server      serves a listening socket, drains, counts; clients that connect while the runtime does not answer
+connection  one client and its upstream connection: when each is read, and the tasks that wait for decisions
 counters    what is counted, for the metrics page
 """
 

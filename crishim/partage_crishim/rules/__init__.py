@@ -5,6 +5,6 @@ authentic, for this pod and node, and not older than one seen before), `holdings
 room beside the holders in the runtime's list and the reservations; which containers to clean up), `confinement`
 (whether limits can hold in it), `placement` (mount paths that must not overlap, sources that must be what they claim),
 `conversion` (the plugins' answer as changes of the request). `claimed` covers containers with a claim of the DRA
-driver, `natives` cards that kubelet allocated itself. A container without a grant is subject to `guard` alone. `errors`
-defines all refusals.
+driver, `device_plugin` cards that kubelet allocated itself. A container without a grant is subject to `guard` alone.
+`errors` defines all refusals.
 """

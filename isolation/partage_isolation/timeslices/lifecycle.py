@@ -2,7 +2,7 @@
 
 Pure. A `TimeSliceEvent` moves the time slice from one state to another, as this table alone defines. `after` raises on
 an event that the table does not have for a state, since events come only from the arbiter, never from a client.
-`mermaid` draws the diagram in `docs/leases.md` from the table.
+`mermaid` draws the diagram in `docs/time-slices.md` from the table.
 """
 
 from __future__ import annotations

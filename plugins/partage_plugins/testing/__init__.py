@@ -1,8 +1,8 @@
 """The conformance kit: the requirements on every plugin, as checks that its author runs with pytest.
 
 Describe the plugin in a `Subject`, and subclass `Conformance` in a test file: pytest then shows one test for each
-check. `examples` builds pods, inventories and containers; `fixtures` provides the real `SchedulerSide` and plugin host
-for an author's own tests.
+check. `examples` builds pods, inventories and containers; `fixtures` provides the real `SchedulerFramework` and plugin
+host for an author's own tests.
 
     from partage_plugins.testing import Conformance, Subject, examples
 

@@ -76,7 +76,7 @@ class OneLife(Registry):
     """A registry that renews no plugin: the first error is the result of the check."""
 
     def renew(self, name: PluginName) -> None:
-        """Called by `SchedulerSide` while it handles the error."""
+        """Called by `SchedulerFramework` while it handles the error."""
         fault = sys.exception()
         raise Broken(f"{fault}; plugin {name} has lost count and would be renewed") from fault
 

@@ -1,4 +1,4 @@
-"""What the kit can't check: the choice of boards. The fixtures give the real `SchedulerSide` and plugin host."""
+"""What the kit can't check: the choice of boards. The fixtures give the real `SchedulerFramework` and plugin host."""
 
 from pathlib import Path
 

@@ -1,6 +1,6 @@
 """The scheduling queue: which pod is next. Pure.
 
-`queue` has the states and their transitions, `groups` what is queued as one (a pod or a gang), `lines` the order.
+`queue` has the states and their transitions, `groups` what is queued as one (a pod or a gang), `fair_queue` the order.
 """
 
 from partage_scheduler.queue.groups import Waiting

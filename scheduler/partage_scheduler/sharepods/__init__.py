@@ -2,7 +2,7 @@
 
 A process of its own, `partage-sharepods`: it may create pods, which the process that signs allocations should not.
 Pure, from the ground up: `objects` are SharePods and their pods as types; `cards` maps a pair of node and GPUID to a
-card; `manifest` builds the pod; `step` decides the next step of one SharePod; `report` computes its status; `state`
+card; `manifest` builds the pod; `step` decides the next step of one SharePod; `status` computes its status; `state`
 holds all known state and the work queue. `controller` carries out one step after the other and sends events, `service`
 is the process.
 

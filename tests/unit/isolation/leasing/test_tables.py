@@ -27,7 +27,7 @@ from partage_isolation.timeslices.policies import DEFAULT, NAMES, by_name
 from partage_isolation.timeslices.policies.policy import Tally
 from partage_isolation.timeslices.policies.virtual_time import VirtualTime
 
-PAGE: Final = (Path(__file__).parents[4] / "docs/leases.md").read_text()
+PAGE: Final = (Path(__file__).parents[4] / "docs/time-slices.md").read_text()
 
 
 def test_the_drawing_in_the_documents_is_made_from_the_table() -> None:

@@ -26,13 +26,13 @@ from partage_base.daemon.plugin_host import WatchedHost, host_settings
 from partage_base.event_wait import set_within
 from partage_base.files import clear_unfinished
 from partage_base.keyring import Keyring
+from partage_crishim.audit_log import AuditLog
 from partage_crishim.condition import CLOSED, LOOK_EVERY_S, ConditionFile, RuntimeProbe, faults
 from partage_crishim.kubelet import KubeletSign
 from partage_crishim.ledger import CardLedger
 from partage_crishim.listener import Listener, listen
 from partage_crishim.parts import OWN_FOLDER, Parts, Policy
 from partage_crishim.proxy import Counters, ProxyServer
-from partage_crishim.reports import Reports
 from partage_crishim.rules.errors import NodeNotReady
 from partage_crishim.settings import CrishimSettings
 from partage_plugins.api import NodeName
@@ -54,7 +54,7 @@ async def start(settings: CrishimSettings, daemon: Daemon) -> Crishim:
     stack, runtime_path = daemon.stack, settings.below_root(settings.runtime)
     mistakes = daemon.reading.mistakes if daemon.reading else ()
     counters = Counters()
-    reports = Reports(counters, daemon.metrics)
+    audit_log = AuditLog(counters, daemon.metrics)
     runtime = stack.enter_context(contextlib.closing(UnaryClient(runtime_path)))
     resources = stack.enter_context(contextlib.closing(UnaryClient(settings.below_root(settings.pod_resources))))
     host = WatchedHost(host_settings(settings, "crishim"))
@@ -67,15 +67,15 @@ async def start(settings: CrishimSettings, daemon: Daemon) -> Crishim:
         runtime=RuntimeClient(runtime),
         resources=PodResources(resources),
         host=host,
-        tell=reports.event,
-        took=reports.plugins.observe,
-        trouble=reports.trouble,
+        tell=audit_log.event,
+        took=audit_log.plugins.observe,
+        trouble=audit_log.trouble,
     )
     stack.push_async_callback(_settle, parts.ledger)
-    sign = KubeletSign(settings.root / KUBELET_SPOKE, failed=reports.trouble)
+    sign = KubeletSign(settings.root / KUBELET_SPOKE, failed=audit_log.trouble)
     proxy = ProxyServer(runtime_path, parts.admission, on_call=sign.note, counters=counters)
     stack.push_async_callback(proxy.drain, settings.drain_s)
-    listener = await _listening(settings, reports)
+    listener = await _listening(settings, audit_log)
     stack.callback(listener.close)
     proxy.serve(listener.socket)
     own = settings.root / OWN_FOLDER
@@ -90,7 +90,7 @@ async def start(settings: CrishimSettings, daemon: Daemon) -> Crishim:
         RuntimeProbe(runtime_path, counters, parts.containerd.config),
         partial(faults, mistakes, parts, host, daemon.health),
         keys=lambda: parts.keyring.current().keys,
-        guarded=reports.guarded,
+        guarded=audit_log.guarded,
     )
     await host.try_start()
     await condition.look()
@@ -163,13 +163,13 @@ async def _for_ever(name: str, work: Callable[[], Coroutine[Any, Any, None]]) ->
         await asyncio.sleep(_AGAIN_S)
 
 
-async def _listening(settings: CrishimSettings, reports: Reports) -> Listener:
+async def _listening(settings: CrishimSettings, audit_log: AuditLog) -> Listener:
     """Listen as soon as possible; exiting instead would only be a slower retry."""
     while True:
         try:
             return listen(settings.below_root(settings.listen), os.environ)
         except CannotListen as error:
-            reports.trouble(error)
+            audit_log.trouble(error)
             await asyncio.sleep(LOOK_EVERY_S)
 
 

@@ -17,7 +17,6 @@ from partage_isolation.audit.auditor import AuditFigures, Auditor, Lister
 from partage_isolation.audit.driver_limits import DriverLimits
 from partage_isolation.audit.engagement import Engagement
 from partage_isolation.audit.facts import CardUse
-from partage_isolation.audit.metrics import BrokerFigures, Counters
 from partage_isolation.audit.mounts import InstalledFiles
 from partage_isolation.audit.nvml import NvmlChild
 from partage_isolation.audit.report_files import ReportFiles
@@ -27,6 +26,7 @@ from partage_isolation.checkpoint.driver import Checkpoints
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.library.current import library_for_new
 from partage_isolation.library.renewal import Renewal, installer
+from partage_isolation.metrics import BrokerFigures, Counters
 from partage_isolation.migration.room import Pace
 from partage_isolation.settings import BrokerSettings
 from partage_isolation.store.files import ROWS, Models, SizesFile

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from partage_isolation.audit.metrics import Counters
 from partage_isolation.ledger.budget import Budget, Process
 from partage_isolation.ledger.pieces import ProcessId
+from partage_isolation.metrics import Counters
 from partage_isolation.store.page import Page
 from partage_isolation.store.specs import Spec
 from partage_isolation.wire.packets import BYTES, Packet

@@ -15,7 +15,6 @@ from typing import Final
 
 from partage_base.peers import is_stopped
 from partage_isolation.audit.facts import Sample
-from partage_isolation.audit.metrics import Counters
 from partage_isolation.ledger import rounds
 from partage_isolation.ledger.budget import Budget, Process, State
 from partage_isolation.ledger.ledger import Ledger
@@ -31,6 +30,7 @@ from partage_isolation.ledger.quota_accounting import (
     holders,
     lenders,
 )
+from partage_isolation.metrics import Counters
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.connection import Session
 from partage_isolation.wire.notifications import Notifications

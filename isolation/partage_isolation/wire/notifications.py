@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from partage_isolation.audit.metrics import Counters
 from partage_isolation.ledger.account import Amounts
 from partage_isolation.ledger.budget import Process
+from partage_isolation.metrics import Counters
 from partage_isolation.wire.connection import Connection
 from partage_isolation.wire.packets import What, hint
 

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Iterator
 
 from partage_base.peers import start_of
 from partage_isolation.audit.facts import Blind, CardUse, Nvml, Sample
-from partage_isolation.audit.metrics import Counters
 from partage_isolation.ledger import samples as rules
 from partage_isolation.ledger.account import Amounts
 from partage_isolation.ledger.budget import Process, State
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.ledger.pieces import ProcessId
+from partage_isolation.metrics import Counters
 from partage_isolation.wire.background_work import in_slices
 from partage_isolation.wire.connection import Connection
 from partage_isolation.wire.notifications import Notifications

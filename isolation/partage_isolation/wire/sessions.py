@@ -15,10 +15,10 @@ from functools import partial
 from typing import Final
 
 from partage_base.peers import NoProcess, Peer, namespace_of, peer_of, pids_of
-from partage_isolation.audit.metrics import Counters
 from partage_isolation.ledger.budget import Process, State
 from partage_isolation.ledger.ledger import MOST_PROCESSES, Ledger
 from partage_isolation.ledger.pieces import ProcessId
+from partage_isolation.metrics import Counters
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.connection import HELLO_COSTS, Answer, Connection, Listener, Served, Session
 from partage_isolation.wire.packets import Flag, Packet, Result, What

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from partage_base.peers import is_stopped
-from partage_isolation.audit.metrics import Counters
+from partage_isolation.metrics import Counters
 from partage_isolation.names import BudgetKey
 from partage_isolation.store.specs import Spec
 from partage_isolation.timeslices.arbiter import Arbiter

@@ -16,7 +16,7 @@ from partage_plugins.api import keys
 from partage_plugins.api.gpu import GPU, GpuRequest, Tags
 from partage_plugins.api.names import BudgetName, ContainerName, Kind
 from partage_plugins.api.pods import Budgeted, Pod
-from partage_plugins.codecs.policies import read_policies
+from partage_plugins.codecs.native_annotations import read_policies
 
 Asks: TypeAlias = Mapping[ContainerName, Mapping[Kind, object]]
 POD: Final = BudgetName("pod")

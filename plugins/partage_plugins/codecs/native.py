@@ -18,7 +18,7 @@ from partage_plugins.api.limits import MAX_CARDS, WHOLE_MILLI
 from partage_plugins.api.names import ContainerName
 from partage_plugins.api.pods import Budgeted, Pod, PodContainer
 from partage_plugins.api.topology import Bundle
-from partage_plugins.codecs.policies import Policies, by_container, read_budgets, read_policies, unknown
+from partage_plugins.codecs.native_annotations import Policies, by_container, read_budgets, read_policies, unknown
 from partage_plugins.codecs.quantity import format_bytes, parse_bytes, parse_quantity, parse_whole_quantity
 from partage_plugins.errors import DecodeError, Refused
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from partage_plugins.api import ContainerName, GpuRequest, keys
-from partage_plugins.codecs.policies import Policies, read_policies
+from partage_plugins.codecs.native_annotations import Policies, read_policies
 from partage_plugins.errors import DecodeError
 
 TRAIN, SIDE = NAMES = (ContainerName("train"), ContainerName("side"))

@@ -10,14 +10,14 @@ from partage_base.condition import MOST_GUARDED, Condition, decode_condition, en
 from partage_base.cri import read_create
 from partage_base.daemon.metrics import Metrics
 from partage_crishim.admission import AuditEvent
+from partage_crishim.audit_log import AuditLog
 from partage_crishim.proxy.counters import Counters
-from partage_crishim.reports import Reports
 from unit.crishim.rules.requests import Create
 
 
-def page(counters: Counters) -> tuple[Reports, list[str]]:
+def page(counters: Counters) -> tuple[AuditLog, list[str]]:
     metrics = Metrics("crishim")
-    figures = Reports(counters, metrics)
+    figures = AuditLog(counters, metrics)
     figures.refused["NoRoom"] += 2
     figures.changed["guarded"] += 8
     figures.plugins.observe(0.003)
@@ -52,8 +52,8 @@ def test_every_figure_is_on_the_page() -> None:
 
 async def test_containers_that_asked_for_cards_in_vain_are_known_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr("partage_crishim.reports.time.monotonic", lambda: now)
-    figures = Reports(Counters(), Metrics("crishim"))
+    monkeypatch.setattr("partage_crishim.audit_log.time.monotonic", lambda: now)
+    figures = AuditLog(Counters(), Metrics("crishim"))
 
     async def change(pod: str, *, asked: bool = True) -> None:
         request = read_create(Create(namespace="team", pod=pod).bytes())

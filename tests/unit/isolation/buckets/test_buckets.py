@@ -11,7 +11,7 @@ from typing import cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_isolation.audit.metrics import Counters
+from partage_isolation.metrics import Counters
 from partage_isolation.wire.connection import (
     BURST,
     CONTAINER_BURST,

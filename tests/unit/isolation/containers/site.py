@@ -7,10 +7,10 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Self, cast
 
-from partage_isolation.audit.metrics import Counters
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.library.current import make_current
 from partage_isolation.library.pages import install_page
+from partage_isolation.metrics import Counters
 from partage_isolation.migration.room import Pace
 from partage_isolation.store.folders import OBJECTS, PARENT
 from partage_isolation.store.specs import BUDGETS_FOLDER

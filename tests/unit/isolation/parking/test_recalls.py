@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import cast
 
-from partage_isolation.audit.metrics import Counters
 from partage_isolation.ledger.budget import Process
+from partage_isolation.metrics import Counters
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.connection import Connection
 from partage_isolation.wire.notifications import Notifications

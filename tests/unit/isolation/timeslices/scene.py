@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from partage_isolation.audit.metrics import Counters
 from partage_isolation.ledger.budget import Budget, CardSpec, Process
+from partage_isolation.metrics import Counters
 from partage_isolation.names import BudgetKey, own_budget
 from partage_isolation.timeslices.arbiter import Arbiter, Silent
 from partage_isolation.timeslices.domains import Place

@@ -12,9 +12,9 @@ from partage_base.daemon.metrics import Metrics
 from partage_base.findings import FINDINGS_FOLDER, MAX_BYTES, Findings, NoFindings, Problem, decode_findings
 from partage_isolation.audit.facts import ContainerFacts
 from partage_isolation.audit.findings import CoveredMounts, ProcessOfNobody, ProcessWithoutLibrary
-from partage_isolation.audit.metrics import BrokerFigures, Counters
 from partage_isolation.audit.report_files import KEPT_S, ReportFiles
 from partage_isolation.ledger.samples import ContextSizes
+from partage_isolation.metrics import BrokerFigures, Counters
 from partage_isolation.wire.report import told
 from partage_isolation.wire.timeslices import Terms
 from partage_plugins.api.names import BudgetName, CardId, ContainerKey, ContainerName
@@ -71,7 +71,7 @@ def test_what_a_budget_has_is_said_once_and_what_programs_use_by_container() -> 
 
 
 def test_of_too_many_containers_some_are_shown_and_the_rest_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("partage_isolation.audit.metrics.MOST_CONTAINERS", 2)
+    monkeypatch.setattr("partage_isolation.metrics.MOST_CONTAINERS", 2)
     containers = [facts_of(name, number, None) for number, name in enumerate("abc")]
     assert len(values("partage_container_memory_limit_bytes", *containers)) == 2
     assert unshown(*containers) == 1

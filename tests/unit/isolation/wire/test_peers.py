@@ -23,9 +23,9 @@ from partage_base.peers import (
     pids_of,
     start_of,
 )
-from partage_isolation.audit.metrics import Counters
 from partage_isolation.ledger.budget import Budget, Process
 from partage_isolation.ledger.ledger import Ledger
+from partage_isolation.metrics import Counters
 from partage_isolation.names import own_budget
 from partage_isolation.wire import served as module
 from partage_isolation.wire.answers import pid_for

@@ -19,7 +19,7 @@ _OF_LATE_S: Final = 600.0
 _log = structlog.get_logger()
 
 
-class Reports:
+class AuditLog:
     """Reports of one crishim. Counting costs an addition; the counters are read when the metrics page is built."""
 
     def __init__(self, seen: Counters, metrics: Metrics) -> None:

@@ -58,12 +58,14 @@ MODELS: Final = {
         "plugins/partage_plugins/codecs/quantity.py",
         ("tests/unit/codecs/test_quantity.py",),
     ),
-    "life": Model(
+    "lifecycle": Model(
         "partage_isolation.timeslices.lifecycle",
         "isolation/partage_isolation/timeslices/lifecycle.py",
         ("tests/unit/isolation/leasing/test_tables.py",),
     ),
-    "judge": Model("partage_crishim.admission", "crishim/partage_crishim/admission.py", ("tests/unit/crishim/rules",)),
+    "admission": Model(
+        "partage_crishim.admission", "crishim/partage_crishim/admission.py", ("tests/unit/crishim/rules",)
+    ),
     "findings": Model("partage_cli.doctor.findings", "cli/partage_cli/doctor/findings.py", ("tests/unit/cli/doctor",)),
 }
 

@@ -96,12 +96,12 @@ def managed() -> dict[str, Any]:
     monitor, card, address = Monitor(), Card(), Pointer()
     length, told = ctypes.c_size_t(MANAGED_BYTES), dict[str, Any]()
     before = monitor.own_bytes() or 0, monitor.memory().used
-    for name, call in (
-        ("taken", ("cuMemAllocManaged", ctypes.byref(address), length, ctypes.c_uint(1))),
-        ("touched", ("cuMemsetD8_v2", address, ctypes.c_ubyte(1), length)),
-        ("gone", ("cuMemPrefetchAsync", address, length, ctypes.c_int(HOST), None)),
+    for name, function, arguments in (
+        ("taken", "cuMemAllocManaged", (ctypes.byref(address), length, ctypes.c_uint(1))),
+        ("touched", "cuMemsetD8_v2", (address, ctypes.c_ubyte(1), length)),
+        ("gone", "cuMemPrefetchAsync", (address, length, ctypes.c_int(HOST), None)),
     ):
-        told[f"{name}_answer"] = card.ask(*call)
+        told[f"{name}_answer"] = card.ask(function, *arguments)
         card.synchronize()
         told[name], told[f"{name}_used"] = (monitor.own_bytes() or 0) - before[0], monitor.memory().used - before[1]
     return told

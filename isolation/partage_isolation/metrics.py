@@ -50,14 +50,22 @@ _COUNTED: Final[tuple[tuple[str, str, Callable[[Shares], float]], ...]] = (
         lambda time: time.got_ns / 1e9,
     ),
     ("partage_container_leases_total", "How often it was its turn.", lambda time: time.timeslices),
-    ("partage_container_lease_revocations_total", "Leases ended early for others.", lambda time: time.revocations),
-    ("partage_container_drains_total", "Ends of leases at which work was waited for.", lambda time: time.drains.count),
+    ("partage_container_lease_revocations_total", "Time slices ended early for others.", lambda time: time.revocations),
+    (
+        "partage_container_drains_total",
+        "Ends of time slices at which work was waited for.",
+        lambda time: time.drains.count,
+    ),
     (
         "partage_container_drain_seconds_total",
-        "Time spent waiting at ends of leases.",
+        "Time spent waiting at ends of time slices.",
         lambda time: time.drains.sum_ns / 1e9,
     ),
-    ("partage_container_overlaps_total", "Leases whose work was not waited for longer.", lambda time: time.overlaps),
+    (
+        "partage_container_overlaps_total",
+        "Time slices whose work was not waited for longer.",
+        lambda time: time.overlaps,
+    ),
 )
 
 

@@ -50,7 +50,7 @@ class BrokerSettings(CommonSettings, frozen=True, kw_only=True):
     quantum_ms: Annotated[
         float,
         Meta(ge=1, le=1000),
-        Setting("How long a lease lasts while others want the card: shorter is smoother, longer loses less."),
+        Setting("How long a time slice lasts while others want the card: shorter is smoother, longer loses less."),
     ] = 32.0
     gemini_quota_ms: Annotated[
         float, Meta(ge=1, le=60_000), Setting("Under `gemini`: how long a token lasts at first. KubeShare sets 300.")

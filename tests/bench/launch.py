@@ -34,7 +34,7 @@ FREE_NS: Final = 2
 LEASE_NS: Final = 5
 GRAPH_NS: Final = 60
 
-TIMES: Final = {Time.FREE: "free-running", Time.LEASE: "under a lease"}
+TIMES: Final = {Time.FREE: "free-running", Time.TIMESLICE: "under a lease"}
 KINDS: Final = {
     "kernel": "cuLaunchKernel",
     "wide": "cuLaunchKernelEx",

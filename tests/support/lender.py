@@ -321,7 +321,7 @@ class Granter(Lender):
         return self.line(card, LineState.CLOSED)
 
     def timeslice(self, card: int = 0, *, seconds: float) -> int:
-        return self.line(card, LineState.LEASE, until=time.monotonic() + seconds)
+        return self.line(card, LineState.TIMESLICE, until=time.monotonic() + seconds)
 
     def sole(self, card: int = 0) -> int:
         return self.line(card, LineState.SOLE)

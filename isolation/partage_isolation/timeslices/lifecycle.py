@@ -40,7 +40,7 @@ class TimeSliceState(Enum):
     """Closed, and no process waits."""
     WAITING = "waiting"
     """Closed, and a process waits."""
-    LEASED = "leased"
+    TIMED = "timed"
     """Open until its deadline."""
     SOLE = "sole"
     """Open until another container wants the card."""
@@ -81,7 +81,7 @@ RENEWED: Final = TimeSliceEvent.RENEWED
 ENDED: Final = TimeSliceEvent.ENDED
 DONE: Final = TimeSliceEvent.DONE
 
-_OPEN: Final = (TimeSliceState.LEASED, TimeSliceState.SOLE, TimeSliceState.FREE)
+_OPEN: Final = (TimeSliceState.TIMED, TimeSliceState.SOLE, TimeSliceState.FREE)
 
 OPEN: Final = frozenset(_OPEN)
 """States in which the container's processes may launch."""
@@ -104,7 +104,7 @@ TRAITS: Final[Mapping[TimeSliceState, Traits]] = {
         is_open=life in OPEN,
         is_busy=life not in {TimeSliceState.EMPTY, TimeSliceState.IDLE},
         is_waiting=life is TimeSliceState.WAITING,
-        has_timeslice=life is TimeSliceState.LEASED,
+        has_timeslice=life is TimeSliceState.TIMED,
         is_closing=life is TimeSliceState.CLOSING,
     )
     for life in TimeSliceState
@@ -114,21 +114,21 @@ TRANSITIONS: Final[Mapping[tuple[TimeSliceState, TimeSliceEvent], TimeSliceState
     (TimeSliceState.EMPTY, TimeSliceEvent.JOINED): TimeSliceState.IDLE,
     (TimeSliceState.IDLE, TimeSliceEvent.WANTED): TimeSliceState.WAITING,
     (TimeSliceState.WAITING, TimeSliceEvent.WITHDRAWN): TimeSliceState.IDLE,
-    (TimeSliceState.WAITING, TimeSliceEvent.LENT): TimeSliceState.LEASED,
+    (TimeSliceState.WAITING, TimeSliceEvent.LENT): TimeSliceState.TIMED,
     (TimeSliceState.WAITING, TimeSliceEvent.GIVEN): TimeSliceState.SOLE,
     (TimeSliceState.WAITING, TimeSliceEvent.FREED): TimeSliceState.FREE,
     # The other cards of a gang are granted along with the card that a thread waits for.
-    (TimeSliceState.IDLE, TimeSliceEvent.LENT): TimeSliceState.LEASED,
+    (TimeSliceState.IDLE, TimeSliceEvent.LENT): TimeSliceState.TIMED,
     (TimeSliceState.IDLE, TimeSliceEvent.GIVEN): TimeSliceState.SOLE,
     (TimeSliceState.IDLE, TimeSliceEvent.FREED): TimeSliceState.FREE,
-    (TimeSliceState.LEASED, TimeSliceEvent.RENEWED): TimeSliceState.LEASED,
-    (TimeSliceState.LEASED, TimeSliceEvent.RELIEVED): TimeSliceState.SOLE,
-    (TimeSliceState.SOLE, TimeSliceEvent.CONTENDED): TimeSliceState.LEASED,
-    (TimeSliceState.FREE, TimeSliceEvent.CONTENDED): TimeSliceState.LEASED,
+    (TimeSliceState.TIMED, TimeSliceEvent.RENEWED): TimeSliceState.TIMED,
+    (TimeSliceState.TIMED, TimeSliceEvent.RELIEVED): TimeSliceState.SOLE,
+    (TimeSliceState.SOLE, TimeSliceEvent.CONTENDED): TimeSliceState.TIMED,
+    (TimeSliceState.FREE, TimeSliceEvent.CONTENDED): TimeSliceState.TIMED,
     (TimeSliceState.FREE, TimeSliceEvent.JOINED_BY): TimeSliceState.SOLE,
     (TimeSliceState.SOLE, TimeSliceEvent.ALONE): TimeSliceState.FREE,
     **{(state, TimeSliceEvent.ENDED): TimeSliceState.CLOSING for state in _OPEN},
-    (TimeSliceState.CLOSING, TimeSliceEvent.REOPENED): TimeSliceState.LEASED,
+    (TimeSliceState.CLOSING, TimeSliceEvent.REOPENED): TimeSliceState.TIMED,
     (TimeSliceState.CLOSING, TimeSliceEvent.DONE): TimeSliceState.IDLE,
     **{
         (state, TimeSliceEvent.LEFT): TimeSliceState.EMPTY
@@ -139,7 +139,7 @@ TRANSITIONS: Final[Mapping[tuple[TimeSliceState, TimeSliceEvent], TimeSliceState
 
 LINES: Final[Mapping[TimeSliceState, LineState]] = {
     **dict.fromkeys(TimeSliceState, LineState.CLOSED),
-    TimeSliceState.LEASED: LineState.LEASE,
+    TimeSliceState.TIMED: LineState.TIMESLICE,
     TimeSliceState.SOLE: LineState.SOLE,
     TimeSliceState.FREE: LineState.FREE,
 }

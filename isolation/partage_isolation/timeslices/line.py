@@ -26,7 +26,7 @@ _UNIT_SHIFT: Final = 14
 
 class LineState(IntEnum):
     CLOSED = 0
-    LEASE = 1
+    TIMESLICE = 1
     """Open until the deadline."""
     SOLE = 2
     """Open without a deadline: no other container wants the card."""

@@ -34,7 +34,7 @@ ProcessState = Literal["live", "detached", "unconfirmed", "dead"]
 """Connected; alive without a connection; silent since the broker's restart; gone, its bytes perhaps not yet."""
 BrokerLoss = Literal["free-run", "closed"]
 """Policy for launches while the broker is away: all pass, or none."""
-LeaseState = Literal["closed", "lease", "sole", "free"]
+LineStateName = Literal["closed", "lease", "sole", "free"]
 """Closed; open until a deadline; until another container wants the card; until another container joins."""
 Sentence = Annotated[str, Meta(min_length=1, max_length=1024)]
 
@@ -212,7 +212,7 @@ class TimeTold(Struct, frozen=True, kw_only=True):
     """Total time for which work was in flight after time slices."""
     overlaps: int
     """Time slices whose drain was abandoned with work in flight."""
-    state: LeaseState
+    state: LineStateName
     is_waiting: bool
     processes: int
     """Processes that may launch on the card."""

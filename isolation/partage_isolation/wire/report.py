@@ -16,7 +16,7 @@ from partage_isolation.wire.messages import (
     CardHeld,
     CardTold,
     ContainerTold,
-    LeaseState,
+    LineStateName,
     MovingTold,
     Parts,
     ProcessCard,
@@ -90,9 +90,9 @@ def _amounts(process: Process, account: Account) -> AmountFacts:
     )
 
 
-_LEASE_STATES: Final[Mapping[LineState, LeaseState]] = {
+_LINE_STATES: Final[Mapping[LineState, LineStateName]] = {
     LineState.CLOSED: "closed",
-    LineState.LEASE: "lease",
+    LineState.TIMESLICE: "lease",
     LineState.SOLE: "sole",
     LineState.FREE: "free",
 }
@@ -184,7 +184,7 @@ def _time(shares: Shares) -> TimeTold:
         drains=shares.drains.count,
         drain_seconds=shares.drains.sum_ns / 1e9,
         overlaps=shares.overlaps,
-        state=_LEASE_STATES[shares.state],
+        state=_LINE_STATES[shares.state],
         is_waiting=shares.is_waiting,
         processes=shares.members,
     )

@@ -111,9 +111,9 @@ static bool ask(struct gate *gate, bool (*question)(struct wire *, uint64_t), ui
     atomic_store(&gate->idle, 0);
     atomic_store(&gate->away_since, 0);
     if (line) {
-        atomic_store(&gate->idle_ns, packet.lease.idle_us * 1000ull);
-        atomic_store(&gate->loss, packet.lease.loss);
-        atomic_store(&gate->loss_after, packet.lease.loss_after);
+        atomic_store(&gate->idle_ns, packet.timeslice.idle_us * 1000ull);
+        atomic_store(&gate->loss, packet.timeslice.loss);
+        atomic_store(&gate->loss_after, packet.timeslice.loss_after);
     }
     atomic_store(&gate->line, line ? line : &line_free);
     lanes_void();
@@ -160,9 +160,9 @@ void gates_back(void) {
 
 bool gate_say(const struct gate *gate, enum wire_what what, uint32_t epoch) {
     struct wire packet = {.what = (uint16_t)what, .card = (uint16_t)gate_card(gate)};
-    packet.lease.at = os_now();
-    packet.lease.epoch = epoch;
-    packet.lease.is_blocked = atomic_load(&gate->blocked) != 0;
+    packet.timeslice.at = os_now();
+    packet.timeslice.epoch = epoch;
+    packet.timeslice.is_blocked = atomic_load(&gate->blocked) != 0;
     return session_say(&packet);
 }
 

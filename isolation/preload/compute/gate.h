@@ -38,13 +38,13 @@ static inline uint32_t word_epoch(uint64_t word) {
 /* OS_NEVER if the word has no deadline. */
 static inline uint64_t word_deadline(uint64_t word) {
     const uint64_t ticks = word >> (WIRE_STATE_BITS + WIRE_EPOCH_BITS);
-    return word_state(word) == WIRE_LEASE ? ticks << WIRE_DEADLINE_SHIFT : OS_NEVER;
+    return word_state(word) == WIRE_TIMESLICE ? ticks << WIRE_DEADLINE_SHIFT : OS_NEVER;
 }
 
 /* A state unknown to this library counts as closed. */
 static inline bool word_is_open(uint64_t word, uint64_t now) {
     const enum wire_state state = word_state(word);
-    return state == WIRE_FREE || state == WIRE_SOLE || (state == WIRE_LEASE && now < word_deadline(word));
+    return state == WIRE_FREE || state == WIRE_SOLE || (state == WIRE_TIMESLICE && now < word_deadline(word));
 }
 
 /* ---- gates ------------------------------------------------------------------------------------------------------ */

@@ -67,21 +67,22 @@ enum wire_what {
     WIRE_REPORT,
 
     /* On `calls`: the process is about to launch on `card` for the first time on this connection. Response: WIRE_OK
-     * with the current lease.epoch, the idle time before WIRE_IDLE (lease.idle_us), and the behaviour when the broker
-     * is unavailable: lease.loss (wire_loss) after lease.loss_after ns. WIRE_NO: this card's time is not metered. */
+     * with the current timeslice.epoch, the idle time before WIRE_IDLE (timeslice.idle_us), and the behaviour when the
+     * broker is unavailable: timeslice.loss (wire_loss) after timeslice.loss_after ns. WIRE_NO: this card's time is not
+     * metered. */
     WIRE_JOIN = 64,
-    /* On `signals`, from a process that has joined. A thread found the gate closed in lease.epoch, or launches in an
-     * epoch in which IDLE was sent: the process is no longer idle. Sent once for each reason. */
+    /* On `signals`, from a process that has joined. A thread found the gate closed in timeslice.epoch, or launches in
+     * an epoch in which IDLE was sent: the process is no longer idle. Sent once for each reason. */
     WIRE_WANT,
-    /* All work launched on `card` was done at lease.at (ns of CLOCK_MONOTONIC), and no more will begin in lease.epoch;
-     * lease.is_blocked: a thread waits to launch. */
+    /* All work launched on `card` was done at timeslice.at (ns of CLOCK_MONOTONIC), and no more will begin in
+     * timeslice.epoch; timeslice.is_blocked: a thread waits to launch. */
     WIRE_DRAINED,
-    /* As WIRE_DRAINED, and nothing was launched for lease.idle_us: the process does not need its time slice. */
+    /* As WIRE_DRAINED, and nothing was launched for timeslice.idle_us: the process does not need its time slice. */
     WIRE_IDLE,
     /* Reserved. */
     WIRE_PING,
     WIRE_PONG,
-    /* Notification: the line of `card` has changed; its epoch is lease.epoch. */
+    /* Notification: the line of `card` has changed; its epoch is timeslice.epoch. */
     WIRE_LINE,
 
     /* Notification: from now on place.resident bytes of the movable memory may be on the card, by order number
@@ -126,7 +127,7 @@ enum wire_loss { WIRE_LOSS_CLOSED, WIRE_LOSS_FREE };
  */
 enum wire_state {
     WIRE_CLOSED, /* nothing may be launched */
-    WIRE_LEASE, /* until the deadline */
+    WIRE_TIMESLICE, /* until the deadline */
     WIRE_SOLE, /* no other container needs the card */
     WIRE_FREE, /* no other container has a context or memory on the card */
 };
@@ -184,7 +185,7 @@ struct wire {
             uint64_t at;
             uint32_t epoch, is_blocked, idle_us, loss;
             uint64_t loss_after;
-        } lease;
+        } timeslice;
         struct {
             uint64_t resident, moved; /* bytes */
             uint64_t spent; /* total ns spent moving */

@@ -1,6 +1,6 @@
 """A container's folder with the library, a driver that does nothing, and a broker that gives it all cards all the time.
 
-    with lending(Time.LEASE) as place:
+    with lending(Time.TIMESLICE) as place:
         subprocess.run([...], env=place.environment)
 
 What a lease is worth is not asked here: the next one is lent before one ends.
@@ -34,7 +34,7 @@ _LENT_S: Final = 2.0
 
 class Time(Enum):
     FREE = "free"
-    LEASE = "lease"
+    TIMESLICE = "lease"
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def accounting(how: Time) -> Generator[Lending]:
         library, driver = _installed(folder)
         with granter(folder / "broker", limits) as broker:
             place = Lending(library, driver, broker)
-            if how is Time.LEASE:
+            if how is Time.TIMESLICE:
                 with _lent(broker):
                     yield place
             else:

@@ -32,7 +32,7 @@ class Line(NamedTuple):
     @property
     def is_open(self) -> bool:
         """Whether work may be launched now."""
-        if self.state is LineState.LEASE:
+        if self.state is LineState.TIMESLICE:
             return time.monotonic_ns() < self.deadline_ns
         return self.state is not LineState.CLOSED
 
@@ -84,7 +84,7 @@ class Member:
                 return line
             if line.epoch != asked:
                 asked = line.epoch
-                if line.state is LineState.LEASE:
+                if line.state is LineState.TIMESLICE:
                     self.drained(card, epoch=line.epoch, blocked=True)
                 else:
                     self.want(card, epoch=line.epoch)
@@ -96,7 +96,7 @@ class Member:
         """Until that lease has ended, by its deadline or by the broker's word."""
         wait = Wait()
         while (now := self.line(card)).is_open:
-            if now.state is not line.state and now.state is not LineState.LEASE:
+            if now.state is not line.state and now.state is not LineState.TIMESLICE:
                 return
             if not wait.left_s():
                 raise in_vain("the lease is over", now, wait)

@@ -25,7 +25,7 @@ def test_a_lease_runs_out_and_the_next_broker_has_a_page_of_its_own(place: Isola
         other.join()
         one.wait_open()
         other.want()
-        until(lambda: one.line().state is LineState.LEASE or not one.line().is_open)
+        until(lambda: one.line().state is LineState.TIMESLICE or not one.line().is_open)
         place.broker.kill()
         one.wait_over(one.line())
         old = one.line()

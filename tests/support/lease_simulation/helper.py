@@ -41,7 +41,7 @@ class Helper:
         shape_scores.last = max(shape_scores.last, self._events.now)
         self._goes_on()
         self.work_ended()
-        if line.state is LineState.LEASE:
+        if line.state is LineState.TIMESLICE:
             self._events.at(line.deadline, lambda: self._deadline(epoch))
 
     def work_ended(self) -> None:
@@ -66,7 +66,7 @@ class Helper:
         shape_scores, line = self._standing, self._standing.line
         if (
             not shape_scores.queue.work
-            and line.state in (LineState.LEASE, LineState.SOLE)
+            and line.state in (LineState.TIMESLICE, LineState.SOLE)
             and self._idled != line.epoch
         ):
             epoch, since = line.epoch, shape_scores.last

@@ -23,7 +23,7 @@ class Line:
         self.state, self.epoch, self.deadline = LineState.CLOSED, 0, 0
 
     def is_open(self, now: int) -> bool:
-        return self.state >= LineState.SOLE or (self.state is LineState.LEASE and now < self.deadline)
+        return self.state >= LineState.SOLE or (self.state is LineState.TIMESLICE and now < self.deadline)
 
 
 class Window:
@@ -47,7 +47,7 @@ class Window:
         if line.state is LineState.SOLE and queued < 2:
             return True
         room, estimate = self._most_ns // max(1, working), (queued + 1) * self._estimate
-        if line.state is not LineState.LEASE:
+        if line.state is not LineState.TIMESLICE:
             return estimate <= room
         left = line.deadline - now
         return estimate <= left and (not queued or estimate <= room)

@@ -143,7 +143,7 @@ def forms() -> Mapping[str, Form]:
         "packet: want": _packet(ask(packets.What.WANT, card=1, body=(3).to_bytes(8, "little")), "timeslice"),
         "packet: recall": _packet(packets.hint(packets.What.RECALL, 1, 2)),
         "packet: line": _packet(packets.line_hint(1, 77)),
-        "page: line": _word(LineState.LEASE, 77, 1 << 40),
+        "page: line": _word(LineState.TIMESLICE, 77, 1 << 40),
         "control: prepare": Form(question_line(prepare), prepare, read_question),
         "control: prepared": Form(answer_line(prepared), prepared, read_answer),
     }

@@ -109,7 +109,7 @@ class Desk:
     def state(self, key: BudgetKey, card: CardId = CARD) -> LineState:
         """As a process sees it: a lease past its deadline is closed."""
         line = self.line(key, card)
-        is_over = line.state is LineState.LEASE and line.deadline <= self.now
+        is_over = line.state is LineState.TIMESLICE and line.deadline <= self.now
         return LineState.CLOSED if is_over else line.state
 
     def left_ms(self, key: BudgetKey, card: CardId = CARD) -> float:

@@ -50,7 +50,7 @@ class Line:
     grants: int = 0
 
     def is_open(self, now: int) -> bool:
-        return self.state >= LineState.SOLE or (self.state is LineState.LEASE and now < self.deadline)
+        return self.state >= LineState.SOLE or (self.state is LineState.TIMESLICE and now < self.deadline)
 
 
 class Programs(RuleBasedStateMachine):
@@ -89,7 +89,7 @@ class Programs(RuleBasedStateMachine):
         line = self.lines.setdefault(place, Line())
         assert line.epoch < 0 or act.epoch == (line.epoch + 1) % EPOCHS, "each write has an epoch of its own"
         line.state, line.epoch, line.deadline = act.state, act.epoch, act.deadline_ns
-        assert act.state is not LineState.LEASE or act.deadline_ns > self.now - MS
+        assert act.state is not LineState.TIMESLICE or act.deadline_ns > self.now - MS
         if act.state is not LineState.CLOSED:
             line.grants += 1
             self.judge(place)

@@ -15,7 +15,7 @@ from support.lease_simulation import Case, Container, Figures, run
 from support.lease_simulation.workloads import US, flood, mixed, training
 from unit.isolation.leasing.desk import CARD, OTHER, A, B, C, Desk
 
-CLOSED, LEASE, SOLE, FREE = LineState
+CLOSED, TIMESLICE, SOLE, FREE = LineState
 
 
 def gang_of_a(*, b_on: CardId = CARD, c_on: CardId = OTHER) -> Desk:
@@ -59,7 +59,7 @@ def test_it_gets_all_of_its_cards_or_none() -> None:
     assert both(desk) == (CLOSED, CLOSED)
     assert desk.state(B) is CLOSED
     desk.drain(C, card=OTHER)
-    assert both(desk) == (LEASE, LEASE)
+    assert both(desk) == (TIMESLICE, TIMESLICE)
     assert desk.line(A, CARD).deadline == desk.line(A, OTHER).deadline
 
 
@@ -69,7 +69,7 @@ def test_its_cards_are_free_together() -> None:
     desk.drain(A, card=CARD)
     assert desk.state(B) is CLOSED
     desk.drain(A, card=OTHER)
-    assert (desk.state(B, CARD), desk.state(C, OTHER)) == (LEASE, LEASE)
+    assert (desk.state(B, CARD), desk.state(C, OTHER)) == (TIMESLICE, TIMESLICE)
 
 
 def test_a_card_that_it_does_not_use_is_left_to_others() -> None:
@@ -83,7 +83,7 @@ def test_a_card_that_is_idle_is_given_up_alone() -> None:
     desk = running_gang()
     desk.idle(A, card=OTHER)
     desk.drain(A, card=OTHER, blocked=False)
-    assert desk.state(A, CARD) is LEASE
+    assert desk.state(A, CARD) is TIMESLICE
     assert desk.state(C, OTHER) is not CLOSED
 
 
@@ -92,12 +92,12 @@ def test_where_work_waits_for_launches_on_another_card_it_opens_once_more() -> N
     desk.wait(20.5)
     desk.drain(A, card=CARD, blocked=True)
     desk.wait(1.9)
-    assert both(desk) == (LEASE, LEASE)
+    assert both(desk) == (TIMESLICE, TIMESLICE)
     assert desk.left_ms(A, CARD) <= 2
     desk.wait(2.1)
     desk.drain(A, card=CARD)
     desk.drain(A, card=OTHER)
-    assert (desk.state(B, CARD), desk.state(C, OTHER)) == (LEASE, LEASE)
+    assert (desk.state(B, CARD), desk.state(C, OTHER)) == (TIMESLICE, TIMESLICE)
     assert desk.shares(A, OTHER).overlaps == 0
 
 
@@ -108,7 +108,7 @@ def test_but_only_once_and_then_nobody_waits_any_longer() -> None:
     desk.wait(4.5)
     desk.drain(A, card=CARD, blocked=True)
     desk.wait(41)
-    assert (desk.state(B, CARD), desk.state(C, OTHER)) == (LEASE, LEASE)
+    assert (desk.state(B, CARD), desk.state(C, OTHER)) == (TIMESLICE, TIMESLICE)
     assert desk.shares(A, OTHER).overlaps == 1
 
 
@@ -166,17 +166,17 @@ def test_they_get_their_cards_in_one_step() -> None:
     assert ranks(desk) == (CLOSED, CLOSED)
     desk.wait(7)
     desk.drain(D, card=OTHER)
-    assert ranks(desk) == (LEASE, LEASE)
+    assert ranks(desk) == (TIMESLICE, TIMESLICE)
     assert desk.line(A, CARD).deadline == desk.line(B, OTHER).deadline
 
 
 def test_those_of_no_gang_or_of_another_do_not_wait_for_each_other() -> None:
-    assert ranks(running(two_ranks(gang=None))) == (LEASE, CLOSED)
+    assert ranks(running(two_ranks(gang=None))) == (TIMESLICE, CLOSED)
     desk = two_ranks(gang=None)
     desk.arbiter.drop(B)
     desk.put(B, share=500, card=OTHER, gang=Gang(Namespace("team"), "train", 3))
     desk.join(B, card=OTHER)
-    assert ranks(running(desk)) == (LEASE, CLOSED)
+    assert ranks(running(desk)) == (TIMESLICE, CLOSED)
 
 
 def test_two_of_a_gang_on_one_card_take_turns() -> None:
@@ -228,7 +228,7 @@ def test_one_that_is_dropped_leaves_the_others_as_they_are() -> None:
     desk.obey()
     desk.wait(30)
     desk.drain(D, card=OTHER)
-    assert desk.state(B, OTHER) is LEASE
+    assert desk.state(B, OTHER) is TIMESLICE
 
 
 def trained(*others: Container, knows_gangs: bool = True) -> Figures:

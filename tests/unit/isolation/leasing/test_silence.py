@@ -8,7 +8,7 @@ from partage_isolation.timeslices.durations import MS
 from partage_isolation.timeslices.line import LineState
 from unit.isolation.leasing.desk import CARD, A, B, Desk
 
-CLOSED, LEASE, SOLE, FREE = LineState
+CLOSED, TIMESLICE, SOLE, FREE = LineState
 
 
 def waited_for_in_vain() -> Desk:
@@ -22,7 +22,7 @@ def waited_for_in_vain() -> Desk:
 
 
 def until_a_runs(desk: Desk) -> None:
-    while desk.state(A) is not LEASE:
+    while desk.state(A) is not TIMESLICE:
         desk.run(1, B)
 
 
@@ -75,7 +75,7 @@ def test_work_that_was_long_lately_is_waited_for_up_to_eight_quanta() -> None:
     desk.wait(1000)
     desk.drain(A)  # it needed a second
     until_a_runs(desk)
-    while desk.state(A) is LEASE:
+    while desk.state(A) is TIMESLICE:
         desk.wait(1)
     desk.wait(155)
     assert desk.state(B) is CLOSED
@@ -120,15 +120,15 @@ def test_its_next_turn_is_not_waited_for_either() -> None:
     desk.wait(max(0.0, desk.left_ms(A)) + 0.1)
     assert (desk.state(A), desk.state(B)) == (CLOSED, CLOSED)
     desk.drain(A, "q")
-    assert LEASE in (desk.state(A), desk.state(B))
+    assert TIMESLICE in (desk.state(A), desk.state(B))
 
 
 def test_once_it_speaks_it_is_waited_for_again() -> None:
     desk = waited_for_in_vain()
     desk.drain(A)
     until_a_runs(desk)
-    while desk.state(A) is LEASE:
+    while desk.state(A) is TIMESLICE:
         desk.wait(1)
     assert desk.state(B) is CLOSED
     desk.drain(A)
-    assert LEASE in (desk.state(A), desk.state(B))
+    assert TIMESLICE in (desk.state(A), desk.state(B))

@@ -197,4 +197,4 @@ def test_the_fields_lie_where_the_library_looks_for_them() -> None:
 
 def test_epochs_come_round() -> None:
     assert next_epoch(EPOCHS - 1) == 0
-    assert pack(LineState.LEASE, EPOCHS, 0) == pack(LineState.LEASE, 0, 0)
+    assert pack(LineState.TIMESLICE, EPOCHS, 0) == pack(LineState.TIMESLICE, 0, 0)

@@ -9,7 +9,7 @@ from partage_isolation.timeslices.line import LineState
 from partage_isolation.timeslices.policies import by_name
 from unit.isolation.leasing.desk import CARD, A, B, C, Desk
 
-CLOSED, LEASE, SOLE, FREE = LineState
+CLOSED, TIMESLICE, SOLE, FREE = LineState
 
 
 def test_who_is_alone_is_free() -> None:
@@ -35,7 +35,7 @@ def test_nobody_with_a_ceiling_is_without_a_deadline() -> None:
     desk.put(A, share=500, limit=500)
     desk.join(A)
     desk.want(A)
-    assert desk.state(A) is LEASE
+    assert desk.state(A) is TIMESLICE
     assert 10 <= desk.left_ms(A) <= 20
 
 
@@ -46,7 +46,7 @@ def test_without_a_share_one_runs_while_nobody_else_wants_the_card() -> None:
     desk.want(B)
     desk.wait(5)
     desk.drain(A)
-    assert desk.state(B) is LEASE
+    assert desk.state(B) is TIMESLICE
     turns = desk.shares(A).timeslices
     desk.run(6000, A, B)
     assert desk.shares(A).timeslices == turns
@@ -68,7 +68,7 @@ def test_who_owes_ends_no_turn_without_a_deadline_at_once() -> None:
     desk.wait(25)
     assert desk.state(A) is SOLE
     desk.want(B)
-    assert (desk.state(A), desk.left_ms(A)) == (LEASE, 20.0)
+    assert (desk.state(A), desk.left_ms(A)) == (TIMESLICE, 20.0)
 
 
 # ---- Turns -----------------------------------------------------------------------------------------------------------
@@ -91,7 +91,7 @@ def test_a_turn_has_a_deadline_from_when_somebody_else_wants_the_card() -> None:
     assert desk.state(A) is SOLE
     desk.wait(2)
     desk.want(B)
-    assert (desk.state(A), desk.left_ms(A)) == (LEASE, 3.0)
+    assert (desk.state(A), desk.left_ms(A)) == (TIMESLICE, 3.0)
 
 
 def test_after_its_shortest_time_a_turn_ends_at_once_for_who_is_behind() -> None:
@@ -102,7 +102,7 @@ def test_after_its_shortest_time_a_turn_ends_at_once_for_who_is_behind() -> None
     assert (desk.state(A), desk.state(B)) == (CLOSED, CLOSED)
     assert desk.shares(A).revocations == 1
     desk.drain(A)
-    assert desk.state(B) is LEASE
+    assert desk.state(B) is TIMESLICE
 
 
 def test_the_next_turn_begins_when_all_have_drained_and_not_before() -> None:
@@ -114,7 +114,7 @@ def test_the_next_turn_begins_when_all_have_drained_and_not_before() -> None:
     desk.drain(A, "q")
     assert desk.state(B) is CLOSED
     desk.drain(A, "p")
-    assert desk.state(B) is LEASE
+    assert desk.state(B) is TIMESLICE
     assert desk.shares(A).drains.count == 1
 
 
@@ -122,7 +122,7 @@ def test_who_has_just_had_his_turn_does_not_end_anothers() -> None:
     desk = held_by_a()
     desk.wait(17)
     desk.want(B)
-    assert (desk.state(A), desk.state(B)) == (LEASE, CLOSED)
+    assert (desk.state(A), desk.state(B)) == (TIMESLICE, CLOSED)
 
 
 def test_a_lease_that_would_go_to_its_holder_again_is_lengthened() -> None:
@@ -131,12 +131,12 @@ def test_a_lease_that_would_go_to_its_holder_again_is_lengthened() -> None:
     desk.want(B)
     desk.wait(5)
     desk.drain(A)
-    assert desk.state(B) is LEASE
+    assert desk.state(B) is TIMESLICE
     desk.wait(20)
     desk.drain(B)
     epoch = desk.line(A).epoch
     desk.wait(30)
-    assert desk.state(A) is LEASE
+    assert desk.state(A) is TIMESLICE
     assert desk.line(A).epoch != epoch
 
 
@@ -148,7 +148,7 @@ def test_but_only_a_few_times_in_a_row_since_a_stopped_process_cannot_say_that_i
     desk.drain(A)
     desk.wait(20)
     desk.drain(B)
-    assert desk.state(A) is LEASE
+    assert desk.state(A) is TIMESLICE
     desk.wait(120)
     assert desk.state(A) is CLOSED
 
@@ -160,14 +160,14 @@ def test_a_lease_that_ran_out_is_not_written_again() -> None:
     desk.drain(A)
     assert desk.line(A).epoch == epoch
     assert len([write for write in desk.writes if write.key == A]) == writes
-    assert desk.state(B) is LEASE
+    assert desk.state(B) is TIMESLICE
 
 
 def test_a_turn_that_its_holder_ends_himself_is_over() -> None:
     desk = held_by_a()
     desk.wait(12)
     desk.drain(A)
-    assert (desk.state(A), desk.state(B)) == (CLOSED, LEASE)
+    assert (desk.state(A), desk.state(B)) == (CLOSED, TIMESLICE)
 
 
 # ---- Who is idle -----------------------------------------------------------------------------------------------------
@@ -212,12 +212,12 @@ def test_who_says_idle_while_another_process_works_does_not_end_the_turn() -> No
     assert desk.state(A) is SOLE
 
 
-@pytest.mark.parametrize("state", [SOLE, LEASE])
+@pytest.mark.parametrize("state", [SOLE, TIMESLICE])
 def test_a_process_that_was_idle_and_wants_to_go_on_is_not_idle_any_more(state: LineState) -> None:
     desk = Desk(a=500, b=500)
     desk.join(A, "q")
     desk.want(A)
-    if state is LEASE:
+    if state is TIMESLICE:
         desk.want(B)
     desk.idle(A, "p")
     desk.want(A, "p")
@@ -241,13 +241,13 @@ def test_the_card_is_kept_for_a_moment_for_who_is_first_and_was_not_idle() -> No
     desk = first_is_between_two_launches()
     assert desk.state(B) is CLOSED
     desk.want(A)
-    assert desk.state(A) is LEASE
+    assert desk.state(A) is TIMESLICE
 
 
 def test_but_not_for_longer() -> None:
     desk = first_is_between_two_launches()
     desk.wait(0.4)
-    assert desk.state(B) is LEASE
+    assert desk.state(B) is TIMESLICE
 
 
 # ---- Changes ---------------------------------------------------------------------------------------------------------
@@ -267,7 +267,7 @@ def test_a_ceiling_that_is_lowered_ends_a_turn_without_a_deadline() -> None:
     desk.want(A)
     desk.put(A, share=100, limit=200)
     desk.wait(1)
-    assert desk.state(A) is LEASE
+    assert desk.state(A) is TIMESLICE
 
 
 def test_a_ceiling_that_is_lifted_gives_no_credit_for_the_time_below_it() -> None:
@@ -303,7 +303,7 @@ def test_who_alone_waited_and_dies_is_not_waited_for() -> None:
     desk.want(C)
     desk.wait(5)
     desk.drain(A)
-    assert (desk.state(B), desk.state(C)) == (CLOSED, LEASE)
+    assert (desk.state(B), desk.state(C)) == (CLOSED, TIMESLICE)
 
 
 def test_a_line_begins_under_the_epoch_that_was_asked_for() -> None:

@@ -85,14 +85,14 @@ def test_lines_are_written_in_order_before_members_are_told() -> None:
     for session in (one, two, other):
         scene.say(session, What.JOIN, 1)
     scene.arbiter.acts = [
-        Write(OWN, CARDS[1], LineState.LEASE, 8, 1 << 30),
+        Write(OWN, CARDS[1], LineState.TIMESLICE, 8, 1 << 30),
         Notify(OWN, CARDS[1], 8),
         Write(OTHERS_OWN, CARDS[1], LineState.CLOSED, 9, 0),
         Write(OWN, CARDS[0], LineState.SOLE, 5, 0),
     ]
     scene.alarms[0].ring()
     assert scene.served[KEY].page.written == [
-        (1, pack(LineState.LEASE, 8, 1 << 30), True),
+        (1, pack(LineState.TIMESLICE, 8, 1 << 30), True),
         (0, pack(LineState.SOLE, 5, 0), False),  # nobody of it is there to sleep
     ]
     assert scene.served[OTHER].page.written == [(1, pack(LineState.CLOSED, 9, 0), True)]
@@ -145,9 +145,9 @@ def test_containers_of_a_budget_have_one_seat_and_each_its_own_page() -> None:
     for key in keys:
         scene.say(scene.session(key), What.JOIN)
     assert [said[:3] for said in scene.take_said()] == [("joined", budget, CARDS[0])] * 2
-    scene.arbiter.acts = [Write(budget, CARDS[0], LineState.LEASE, 8, 1 << 30)]
+    scene.arbiter.acts = [Write(budget, CARDS[0], LineState.TIMESLICE, 8, 1 << 30)]
     scene.alarms[0].ring()
-    assert first.page.written == late.page.written == [(0, pack(LineState.LEASE, 8, 1 << 30), True)]
+    assert first.page.written == late.page.written == [(0, pack(LineState.TIMESLICE, 8, 1 << 30), True)]
 
 
 def test_a_container_that_comes_late_to_a_budget_finds_the_line_as_it_is() -> None:

@@ -71,11 +71,12 @@ int main(void) {
     dump("hello", &wire);
     memset(&wire, 0, sizeof wire);
     wire = (struct wire){.version = 1, .what = WIRE_DRAINED, .card = 1};
-    wire.lease.at = 0x1122334455667788; wire.lease.epoch = 0x1ffff; wire.lease.is_blocked = 1; wire.lease.idle_us = 500;
-    wire.lease.loss = WIRE_LOSS_FREE; wire.lease.loss_after = 1000000000;
-    dump("lease", &wire);
+    wire.timeslice.at = 0x1122334455667788; wire.timeslice.epoch = 0x1ffff; wire.timeslice.is_blocked = 1;
+    wire.timeslice.idle_us = 500;
+    wire.timeslice.loss = WIRE_LOSS_FREE; wire.timeslice.loss_after = 1000000000;
+    dump("timeslice", &wire);
     memset(&wire, 0, sizeof wire);
-    wire = (struct wire){.version = 1, .what = WIRE_LINE, .card = 3, .lease.epoch = 7};
+    wire = (struct wire){.version = 1, .what = WIRE_LINE, .card = 3, .timeslice.epoch = 7};
     dump("line", &wire);
     return 0;
 }
@@ -109,17 +110,17 @@ _PLACES: Final = {
     "view.charged": (24, 8),
     "view.fixed": (32, 8),
     "processes": (16, 48),
-    "lease.at": (16, 8),
-    "lease.epoch": (24, 4),
-    "lease.is_blocked": (28, 4),
-    "lease.idle_us": (32, 4),
-    "lease.loss": (36, 4),
-    "lease.loss_after": (40, 8),
+    "timeslice.at": (16, 8),
+    "timeslice.epoch": (24, 4),
+    "timeslice.is_blocked": (28, 4),
+    "timeslice.idle_us": (32, 4),
+    "timeslice.loss": (36, 4),
+    "timeslice.loss_after": (40, 8),
 }
 _LINE_PLACES: Final = {"word": (0, 8), "wake": (8, 4)}
 _WORDS: Final = (
     (LineState.CLOSED, 0, 0),
-    (LineState.LEASE, 0x1FFFF, 123_456_789_012_345),
+    (LineState.TIMESLICE, 0x1FFFF, 123_456_789_012_345),
     (LineState.SOLE, 5, 0),
     (LineState.FREE, 1 << 16, 0),
 )
@@ -202,21 +203,21 @@ def test_packets_are_the_bytes_that_c_writes(told: dict[str, str]) -> None:
     card = wire.card_body(b"\xab" * 16, 1 << 40, share=250, limit=1000, is_mig=True)
     assert wire.answer(nine, Result.OK, card).hex() == told["=card"]
     timeslice = wire.lease_body(TimeSlice(0x1122334455667788, 0x1FFFF, 1, 500, Loss.FREE, 1_000_000_000))
-    assert wire.question(What.DRAINED, card=1, body=timeslice).hex() == told["=lease"]
+    assert wire.question(What.DRAINED, card=1, body=timeslice).hex() == told["=timeslice"]
     assert wire.line_hint(3, 7).hex() == told["=line"]
 
 
 def test_what_c_writes_is_read_as_it_was_meant(told: dict[str, str]) -> None:
     packets = {
         name: wire.read(bytes.fromhex(told[f"={name}"]))
-        for name in ("amounts", "card", "view", "processes", "hello", "shared", "lease")
+        for name in ("amounts", "card", "view", "processes", "hello", "shared", "timeslice")
     }
     assert all(packets.values())
     read = {name: packet for name, packet in packets.items() if packet is not None}
     assert read["amounts"].amounts == Amounts(0x1122334455667788, 2, 3, 4, 5, 6)
     assert read["shared"].shared == Shared(0x1122334455667788, 2, 3, 4)
     assert wire.read_card(read["card"]) == (b"\xab" * 16, 1 << 40, 250, 1000, 1)
-    assert read["lease"].timeslice == TimeSlice(0x1122334455667788, 0x1FFFF, 1, 500, Loss.FREE, 1_000_000_000)
+    assert read["timeslice"].timeslice == TimeSlice(0x1122334455667788, 0x1FFFF, 1, 500, Loss.FREE, 1_000_000_000)
     assert wire.read_view(read["view"]) == (1, 2, 3)
     assert wire.read_processes(read["processes"]) == ((10, 100), (11, 101), (12, 102))
     assert wire.read_hello(read["hello"]) == (b"\xcd" * 16, 8)

@@ -1,4 +1,4 @@
-"""Inventories as tests need them."""
+"""Inventories for tests."""
 
 from __future__ import annotations
 

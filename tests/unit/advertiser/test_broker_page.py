@@ -1,4 +1,4 @@
-"""The advertiser's page of what the node's broker tells: as the broker wrote it, asked for once a second at most."""
+"""The advertiser's page of the broker's report: as the broker wrote it, requested once a second at most."""
 
 from __future__ import annotations
 

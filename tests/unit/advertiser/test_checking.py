@@ -1,4 +1,4 @@
-"""`--check` says everything that would keep the advertiser from starting, beside one that runs, and writes nothing."""
+"""`--check` reports all that would keep the advertiser from starting, beside a running one, and writes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events on the Node, before an API server that does not take them at once."""
+"""Events on the Node, with an API server that does not accept them at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EVENTS = events_path("default")
 
 
 async def outcomes_of(api: FakeApi, server: ApiServer, *refusals: str) -> tuple[list[str], list[float]]:
-    """What became of one event after so many refusals with that Retry-After, and the waits between."""
+    """The outcomes of one event after these refusals with their Retry-After, and the waits between."""
     outcomes: list[str] = []
     waits: list[float] = []
 

@@ -1,4 +1,4 @@
-"""What the broker found wrong is told once, in people's words, whatever lies in its folder."""
+"""The broker's findings are reported once, in plain words, for any content of its folder."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def write(folder: Path, name: str, *found: Problem, pod: PodRef | None = POD) -> None:
-    """As the broker does: whole, and in one step."""
+    """Write as the broker does: complete, and atomically."""
     text = encode_findings(
         Findings(subject=name, pod=pod, container=ContainerName("main") if pod else None, found=found)
     )

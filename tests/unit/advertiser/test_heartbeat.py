@@ -1,4 +1,4 @@
-"""When the Lease is renewed and when it is not, whose it is, and what becomes of it in trouble."""
+"""When the Lease is renewed and when not, which uid it belongs to, and how it recovers from failures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EVERY_S = 0.01
 
 @dataclass
 class Beating:
-    """A heartbeat that runs, and what a test steers of it."""
+    """A running heartbeat, and the controls of a test."""
 
     api: FakeApi
     is_true: bool = True
@@ -48,12 +48,12 @@ class Beating:
         await until(lambda: self.asked >= wanted)
 
     async def beats(self, more: int = 2) -> None:
-        """Until it has beaten some more."""
+        """Wait until it has beaten `more` times."""
         wanted = self.outcomes.count("done") + more
         await until(lambda: self.outcomes.count("done") >= wanted)
 
     async def after(self, trouble: Callable[[], object]) -> Counter[str]:
-        """What is asked once trouble came, up to the next success."""
+        """The requests after a failure, up to the next success."""
         await self.beats()
         self.outcomes.clear()
         before = len(self.api.asked)
@@ -83,7 +83,7 @@ async def beating(api: FakeApi, server: ApiServer) -> AsyncIterator[Beating]:
 async def test_it_beats_only_while_what_is_told_is_true(beating: Beating) -> None:
     await beating.beats()
     beating.is_true = False
-    await beating.is_asked()  # one may be under way
+    await beating.is_asked()  # one may be in progress
     before = beating.api.objects.version
     await beating.is_asked(10)
     assert beating.api.objects.version == before

@@ -1,4 +1,4 @@
-"""Prometheus hears which keys a node believes, that it has none, or nothing where no crishim says so."""
+"""Prometheus gets the keys that a node trusts, that it has none, or nothing where no crishim reports them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Devices in native hands: what kubelet tells, what only its record shows, and which pods have ended."""
+"""Devices given by kubelet: what it reports, what only its record shows, and which pods have ended."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GPU = "nvidia.com/gpu"
 
 
 class Told(PodResources):
-    """kubelet's answer, as a test says."""
+    """kubelet with a scripted answer."""
 
     def __init__(self, *served: ServedContainer, away: bool = False) -> None:
         super().__init__(UnaryClient(Path("/nowhere")))

@@ -1,4 +1,4 @@
-"""What the advertiser keeps on its node: the inventory, its pause; and the signs of life that it reads."""
+"""The advertiser's files on its node: the inventory and its pause; and the liveness files that it reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes the advertiser look before its time: folders in which something new shows."""
+"""What triggers an early look of the advertiser: changes in folders."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from partage_advertiser.inspection import FOLDERS, FolderWatch
 
 
 def aged(folder: Path) -> None:
-    """As if nothing had changed there for long: times of files are coarse, and tests are quick."""
+    """Make the folder look old: file times are coarse, and tests are quick."""
     os.utime(folder, ns=(1, 1))
 
 

@@ -1,4 +1,4 @@
-"""What other DRA drivers offer on this node is known as long as their slices stand, by all names of cards."""
+"""Devices offered here by other DRA drivers are known as long as their slices exist, by all names of a card."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where an inventory goes, and what becomes of it where one of the places fails."""
+"""The sinks of an inventory, and the effect of one that fails."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ LOST = inventory(card(health="lost"))
 
 
 class Full(InventoryFile):
-    """On a file system without room."""
+    """An inventory file on a full file system."""
 
     def write(self, text: bytes) -> bool:
         raise OSError(28, "No space left on device")
 
 
 class Heard(LogSink):
-    """The API server's and people's side."""
+    """Stands for the API server and the log."""
 
     def __init__(self) -> None:
         self.wanted: list[str] = []

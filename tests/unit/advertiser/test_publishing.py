@@ -1,4 +1,4 @@
-"""The annotation, before an API server that loses, refuses and forgets, and beside others who write it."""
+"""The annotation, with an API server that loses, refuses and forgets writes, and with other writers."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ CONTEST_MOST_S: Final = 60.0
 
 
 class Hasty(Backoff):
-    """Remembers for how long it would have waited, and hardly does."""
+    """Records how long it would have waited, and waits hardly at all."""
 
     waits: list[tuple[float, float]] = []  # noqa: RUF012  emptied by the fixture
-    """With the most that this one ever waits, which tells contests from troubles."""
+    """Each wait with the longest one of its backoff, which tells contests from failures."""
 
     def __init__(self, *, first_s: float, most_s: float) -> None:
         super().__init__(first_s=first_s, most_s=most_s, random=lambda: 1.0)
@@ -36,14 +36,14 @@ class Hasty(Backoff):
 
 
 class Labels:
-    """What the publisher saw of the Node."""
+    """The Node's labels as the publisher saw them."""
 
     def __init__(self) -> None:
         self.values: list[str | None] = []
 
     @property
     def value(self) -> str | None:
-        """The last."""
+        """The last value."""
         return self.values[-1] if self.values else None
 
     def __call__(self, labels: Mapping[str, str]) -> None:
@@ -65,7 +65,7 @@ def labels() -> Labels:
 
 @pytest.fixture
 def outcomes() -> list[str]:
-    """What came of the patches."""
+    """The outcomes of the patches."""
     return []
 
 
@@ -85,12 +85,12 @@ def a_node(api: FakeApi, **annotations: str) -> None:
 
 
 def annotate(api: FakeApi, value: str | None) -> None:
-    """As somebody else does."""
+    """Write the annotation as another writer would."""
     api.objects.patch(PATH, {"metadata": {"annotations": {ANNOTATION: value}}})
 
 
 def touch(api: FakeApi, value: str) -> None:
-    """A change of the Node that is none of our business."""
+    """Change the Node in a way that does not concern the publisher."""
     api.objects.patch(PATH, {"metadata": {"labels": {"v": value}}})
 
 
@@ -190,7 +190,7 @@ async def test_only_the_last_of_what_was_wanted_during_an_outage_is_written(api:
     await until(lambda: stands(api) == "four")
     assert [each.body for each in api.asked if each.method == "PATCH"][1:] in (
         [_body("four")],
-        [_body("four")] * 2,  # one whose answer was lost
+        [_body("four")] * 2,  # a retry after a lost answer
     )
 
 

@@ -1,4 +1,4 @@
-"""What changed on pods of the node is handed to crishim, as it stands, and taken away with its pod."""
+"""Changed allocations of the node's pods are handed to crishim unchanged, and removed with their pods."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LEASE = lease_path(SYSTEM, "n1")
 
 
 class Node:
-    """With the Lease on which the scheduler names its pods."""
+    """A node whose Lease names its resized pods, as the scheduler writes it."""
 
     def __init__(self, api: FakeApi, root: Path) -> None:
         self.api, self.folder = api, root / RESIZES_FOLDER

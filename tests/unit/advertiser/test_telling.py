@@ -1,4 +1,4 @@
-"""People hear of what changed, once, in words that say what it means for their pods."""
+"""People hear of each change once, with what it means for their pods."""
 
 from __future__ import annotations
 

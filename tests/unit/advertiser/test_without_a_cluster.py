@@ -1,4 +1,4 @@
-"""A machine without an API server: the file is kept true, and nobody is asked or told beside it."""
+"""A machine without an API server: the file is kept current, and nothing else is queried or written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ENV: Mapping[str, str] = {**os.environ, "PARTAGE_PLUGINS_BLOCK": "gpu,isolation"
 
 
 def advertiser(root: Path, *words: str) -> list[str]:
-    """What it says of each thing that it tells or takes back."""
+    """The messages about what it writes or withdraws."""
     argv = [sys.executable, "-m", "partage_advertiser", "--no-cluster", "--root", str(root), *words]
     done = subprocess.run(argv, capture_output=True, text=True, env=ENV, timeout=patience_s(), check=False)
     assert done.returncode == 0, done.stderr

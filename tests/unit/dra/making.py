@@ -1,4 +1,4 @@
-"""Cards and claims as tests of the DRA driver need them."""
+"""Cards and claims for tests of the DRA driver."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def config(requests: tuple[str, ...] = (), driver: str = "gpu.partage.dev", **sa
 
 
 def claim(*results: dict[str, Any], configs: tuple[dict[str, Any], ...] = (), uid: str = "5f0c") -> Claim:
-    """As the API server sends it."""
+    """A claim as the API server sends it."""
     written = {
         "metadata": {"uid": uid},
         "status": {"allocation": {"devices": {"results": results, "config": configs}, "nodeSelector": {}}},

@@ -1,4 +1,4 @@
-"""What a claim gives of a node's cards: never more than there is of any, and never more than its class allows."""
+"""What a claim gives of a node's cards: never more than a card has, and never more than its class allows."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_devices_of_other_drivers_and_nodes_are_theirs() -> None:
 
 
 class TestLimits:
-    """A ceiling is the lowest of all that hold: a claim raises nothing that its class sets."""
+    """The lowest limit holds: a claim raises nothing that its class sets."""
 
     def test_the_lowest_holds_whoever_says_it(self) -> None:
         assert limits(config(limitMilli=500), config(limitMilli=800)) == 500
@@ -131,7 +131,7 @@ class TestRefusals:
 
 
 def test_who_may_look_at_a_card_takes_nothing_of_it() -> None:
-    """Its consumed capacity reads full, and means nothing."""
+    """Its consumed capacity reads full, and has no meaning."""
     (found,) = shares(result(DEVICE, "1k", "24Gi", adminAccess=True))
     assert found.grant is None
 

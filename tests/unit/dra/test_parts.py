@@ -1,4 +1,4 @@
-"""Cards in fixed parts: which ones, and that the parts of a card are never more than the card."""
+"""Cards in fixed parts: which ones, and that the parts of a card never exceed the card."""
 
 from __future__ import annotations
 

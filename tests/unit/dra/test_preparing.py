@@ -1,4 +1,4 @@
-"""Claims are prepared once, from one truth, and end when nobody has them; plugins and API do as a test wants."""
+"""Claims are prepared once, from one source, and end when unused; plugins and the API are scripted by the test."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ OF_CARD = f"partage.dev/gpu={A}"
 
 
 class Node:
-    """The plugins of a node and the API server before it."""
+    """The plugins of a node and its API server."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -94,12 +94,12 @@ class Node:
             raise Refused("a container has it")
 
     def spoil(self, ref: ClaimRef, content: bytes = b"{") -> None:
-        """Of its record nothing can be read any more."""
+        """Make the claim's record unreadable."""
         (self.root / CLAIMS_FOLDER / f"{ref.uid}.json").write_bytes(content)
 
     @property
     def files(self) -> tuple[int, int]:
-        """Records and CDI files."""
+        """The numbers of records and of CDI files."""
         folders = (self.root / CLAIMS_FOLDER, self.root / CDI_FOLDER)
         return cast("tuple[int, int]", tuple(len(list(folder.glob("*.json"))) for folder in folders))
 
@@ -150,7 +150,7 @@ async def test_a_record_that_cannot_be_read_is_made_again(node: Node, content: b
 
 
 async def test_while_a_record_cannot_be_read_nothing_else_is_given(node: Node) -> None:
-    """Nobody knows what it has; its containers run on, with what their CDI file says."""
+    """What it holds is unknown; its containers run on with their CDI file."""
     await node.preparing.prepare(ASKED)
     node.spoil(ASKED)
     node.begun().take_over()
@@ -296,6 +296,6 @@ async def test_a_claim_that_cannot_be_ended_yet_keeps_no_other_from_its_end(node
     node.in_use = True
     await node.preparing.release(ASKED)
     node.in_use = False
-    (node.root / CLAIMS_FOLDER / "0000.json").mkdir()  # before the other by its name
+    (node.root / CLAIMS_FOLDER / "0000.json").mkdir()  # sorts before the other one
     await node.preparing.tidy()
     assert not (node.root / CLAIMS_FOLDER / f"{ASKED.uid}.json").exists()

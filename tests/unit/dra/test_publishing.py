@@ -1,4 +1,4 @@
-"""The slices of a node say what they should, whatever others write there, and none is left that should not be."""
+"""The slices of a node have the right content, also after others write to them, and no wrong slice remains."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ async def test_one_that_kubelet_deletes_comes_again(api: FakeApi) -> None:
 
 
 async def test_nothing_is_published_before_kubelet_has_registered_the_driver(api: FakeApi, tmp_path: Path) -> None:
-    """Pods would come that nobody can prepare."""
+    """Pods would come that no driver can prepare."""
     looks = 0
 
     class Preparing:

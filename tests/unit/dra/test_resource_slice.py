@@ -1,4 +1,4 @@
-"""A node's devices in the words of the API server, and slices in place of others."""
+"""A node's devices as API objects, and slices that replace others."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def devices(**said: Any) -> Any:
 
 
 def stands(*made: dict[str, Any]) -> dict[str, ResourceSlice]:
-    """As the API server would tell of them."""
+    """The slices as the API server would return them."""
     return {each["metadata"]["name"]: msgspec.convert(each, ResourceSlice, strict=False) for each in made}
 
 

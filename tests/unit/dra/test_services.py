@@ -1,4 +1,4 @@
-"""kubelet's calls over gRPC: what is asked is handed on, what goes wrong with one claim is that claim's answer."""
+"""kubelet's calls over gRPC: requests are passed on, and an error of one claim is that claim's answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Devices of DRA: what of each card can be consumed, what claims choose by, and which cards take no pods."""
+"""Devices of DRA: the consumable capacity of each card, attributes for claims, and cards that take no pods."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_cards_match_devices_of_other_drivers_by_their_pcie_root(tmp_path: Path)
 
 
 def test_groups_count_cards_that_are_no_devices_too() -> None:
-    """So that a number means the same whoever looks."""
+    """So that a number means the same to every reader."""
     (device,) = devices_of(part(card(B, pool="shared"), card(index=1)))
     assert (device.attributes["nvlinkGroup"], device.attributes["pcieGroup"]) == (1, 1)
 

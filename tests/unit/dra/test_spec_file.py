@@ -1,4 +1,4 @@
-"""The CDI file of a claim: whole, of its own, and nobody else's is touched."""
+"""The CDI file of a claim: complete, one per claim, and no other file is touched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A container's create and its end: nothing is left of what failed or died, and all that lives is found again."""
+"""A container's create and end: failures and crashes leave nothing behind, and all live containers are found again."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ class Engine:
         self.peers: list[Peer] = []
 
     def process(self) -> tuple[subprocess.Popen[bytes], Peer]:
-        """One that asks."""
+        """Start a process that calls the agent."""
         process = subprocess.Popen(("sleep", "infinity"))
         self.processes.append(process)
         self.peers.append(peer_named(process.pid))
         return process, self.peers[-1]
 
     def bundle(self, id_: str, *env: str) -> Create:
-        """As an engine makes it, with its own folder of the container."""
+        """A bundle as an engine makes it, with the engine's own folder of the container."""
         folder, bundle = self.folder(id_), self.root / "bundles" / id_
         folder.mkdir(parents=True, exist_ok=True)
         bundle.mkdir(parents=True, exist_ok=True)
@@ -68,7 +68,7 @@ class Engine:
         return found
 
     def created(self, id_: str) -> None:
-        """The runtime has it."""
+        """Add the container to the runtime's state."""
         (self.root / "runtime" / id_).mkdir(parents=True, exist_ok=True)
 
     def end(self, process: subprocess.Popen[bytes]) -> None:
@@ -83,7 +83,7 @@ class Engine:
 
 
 class Broker:
-    """The plugins of the machine, and what the broker has."""
+    """The machine's plugins, and the state of the broker."""
 
     def __init__(self) -> None:
         self.prepared: set[ContainerKey] = set()
@@ -114,7 +114,7 @@ class Broker:
 
 
 class Site:
-    """Agents, one after the other, on one machine with one card."""
+    """Successive agents on one machine with one card."""
 
     def __init__(self, root: Path) -> None:
         self.engine, self.broker, self.root = Engine(root), Broker(), root
@@ -137,12 +137,12 @@ class Site:
         self.agent.take_over()
 
     async def again(self) -> None:
-        """That one was killed, and another one begins."""
+        """Replace the agent, as after a kill."""
         await self.agent.close()
         self.begin()
 
     async def runs(self, id_: str, *env: str) -> Go:
-        """A container that was created and has entered its claim."""
+        """Create a container that has entered its claim."""
         process, peer = self.engine.process()
         answer = await self.agent.create(self.engine.bundle(id_, *(env or SHARE)), peer)
         hold = self.holds.of(id_)
@@ -153,7 +153,7 @@ class Site:
         return answer
 
     async def stage(self, id_: str, wanted: str | None) -> None:
-        """Until it is so; the test's own deadline ends it where it never is."""
+        """Wait for the stage; the test's deadline ends a wait that never succeeds."""
         while _stage(self.holds.of(id_)) != wanted:  # noqa: ASYNC110  of processes, which end when they do
             await asyncio.sleep(0.001)
 
@@ -286,7 +286,7 @@ async def test_one_that_its_engine_removed_makes_room_at_once(site: Site) -> Non
 async def test_one_that_ended_a_moment_ago_keeps_no_other_from_starting(site: Site) -> None:
     await site.runs(ONE)
     await site.stage(ONE, "running")
-    await site.agent.look()  # the one that found it running may be on its way still
+    await site.agent.look()  # the look that found it running may still be in progress
     site.broker.entered.clear()
     site.engine.folder(ONE).rmdir()
     await site.runs(OTHER)
@@ -310,7 +310,7 @@ async def test_creates_that_find_no_room_wait_for_no_other_of_them(site: Site) -
 async def test_a_delete_is_looked_at_once_its_process_has_ended_and_never_believed(site: Site) -> None:
     await site.runs(ONE)
     await site.stage(ONE, "running")
-    await site.agent.look()  # the one that found it running may be on its way still
+    await site.agent.look()  # the look that found it running may still be in progress
     site.broker.entered.clear()
     deletes, peer = site.engine.process()
     site.agent.delete(Delete(id=ONE), peer)

@@ -1,4 +1,4 @@
-"""`partage-agent` as a program: it answers only once it knows all that is held, and says what it can't read."""
+"""`partage-agent` as a program: it answers only once it knows all that is held, and reports what it can't read."""
 
 from __future__ import annotations
 

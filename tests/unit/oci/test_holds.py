@@ -1,4 +1,4 @@
-"""Room is held from a create until nothing has it: never more than there is, never by the dead, and for a restart."""
+"""Room is held from a create until no container has it: never overcommitted, never by the dead, and for a restart."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def registry() -> Registry:
 
 
 class Site:
-    """Holds over one card, or more."""
+    """Holds over one or more cards."""
 
     def __init__(self, cards: int = 1) -> None:
         self.placement = Placement(NODE, registry())
@@ -64,7 +64,7 @@ class Site:
         return self.holds.place(self.request(id_, share, memory), made, now_s)
 
     def ended(self, id_: str, now_s: float = 0.0) -> None:
-        """A container that was created, ran and ended."""
+        """Let a container that was created and ran end."""
         self.holds.creator_ended(id_, is_created=True)
         self.holds.over(id_, now_s, is_removed=False)
 
@@ -145,7 +145,7 @@ class Machine(RuleBasedStateMachine):
         super().__init__()
         self.site, self.now_s = Site(), 0.0
         self.shares: dict[str, int] = {}
-        """Of those that the machine says hold something."""
+        """Shares of the containers that hold something on the machine."""
         self.stage: dict[str, str] = {}
 
     @rule(id_=st.sampled_from(IDS), share=st.sampled_from([100, 300, 500, 1000]))
@@ -187,7 +187,7 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.shares)
     @rule()
     def agent_dies(self) -> None:
-        """The next one finds what was written down; of a kept place it asks the broker again."""
+        """The next agent restores the records; for a kept place it asks the broker again."""
         records = [hold.record for hold in self.site.holds]
         self.site = Site()
         for record in records:

@@ -1,4 +1,4 @@
-"""Waiting for room: first come, first served, and what is given is there when the container comes."""
+"""Waiting for room: first come, first served, and what is granted is free when the container comes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEEP_S = 30.0
 
 
 class Site:
-    """A card, with all of it taken."""
+    """A card that is completely taken."""
 
     def __init__(self) -> None:
         self.placement = Placement(NODE, registry())

@@ -1,4 +1,4 @@
-"""What node plugins answer is applied to a container's OCI configuration, and nothing else of it changes."""
+"""The answers of node plugins are applied to a container's OCI configuration, and nothing else of it changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The socket of the agent: root alone, lines of bounded length, and an answer to whatever goes wrong."""
+"""The socket of the agent: root only, lines of bounded length, and an answer to every error."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Site:
     def _line(self, line: bytes) -> bytes:
         with socket.socket(socket.AF_UNIX) as peer:
             peer.connect(str(self.root / OCI_SOCKET))
-            with contextlib.suppress(ConnectionError):  # it has heard enough
+            with contextlib.suppress(ConnectionError):  # the server has read enough
                 peer.sendall(line)
             return peer.recv(1 << 16)
 

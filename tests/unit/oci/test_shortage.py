@@ -1,4 +1,4 @@
-"""Why a pod finds no card on this machine is said in words for every reason that the allocator has."""
+"""A message explains why a pod finds no card on this machine, for each reason of the allocator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a container says of cards is read in one way, whoever says it, and refused in the words that were typed."""
+"""A container's words about cards are read in one way from every source, and refused in the words that were typed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GIB = 1 << 30
 
 
 def request(*env: str, memory_bytes: int | None = None, policies: Mapping[str, str] = {}) -> GpuRequest | None:
-    """What is asked for; raises as users hear it."""
+    """The request, or the error as users see it."""
     asked = asked_of(env, {f"partage.dev/{key}": text for key, text in policies.items()})
     if asked is None:
         return None

@@ -1,4 +1,4 @@
-"""Clusters by chance, in which everything that predicates look at meets often: few names, few labels, few places."""
+"""Random clusters with few names, labels and topology domains, so that what predicates look at often coincides."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ IMAGES = ("small", "large")
 
 
 class Chance:
-    """What comes next, by a seed."""
+    """Choices by a seed."""
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)  # noqa: S311  (no secret)

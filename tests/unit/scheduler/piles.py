@@ -1,4 +1,4 @@
-"""A plugin that is easy to see through: a node has a pile of things, a pod takes some. And deciders over it."""
+"""A transparent plugin: a node has a pile of things, a pod takes some. Also the deciders with this plugin."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def count_of(request: PodRequest) -> int:
 
 
 def liking(free: int, cpu_milli: int, count: int) -> int:
-    """How good a node is: the smaller the rest the better, and a little for CPU; equal for many nodes."""
+    """A node's score: the smaller the rest the better, plus a little for CPU; equal for many nodes."""
     return 10 * (20 - (free - count)) + cpu_milli // 1000 % 3
 
 
 class Shapeless:
-    """Owns the kind `thing`, and leaves out the hook that would let the core remember."""
+    """Owns the kind `thing`, and omits the hook that lets the core cache results."""
 
     def __init__(self) -> None:
         self.free: dict[int, list[str]] = {}
@@ -114,7 +114,7 @@ def pile(size: int) -> Inventory:
 
 
 def wanting(count: int, *, cpu_milli: int = 0, memory_bytes: int = 0, pod: str = "p") -> PodRequest:
-    """A pod that asks for so many things; 0 is a pod without devices."""
+    """A pod that requests `count` things; 0 is a pod without devices."""
     asking = ContainerRequest(name=MAIN, role="app", asks=((THING.name, Ask(count)),))
     return PodRequest(
         pod=PodRef(namespace=Namespace("default"), name=PodName(pod), uid=PodUid(pod)),
@@ -124,7 +124,7 @@ def wanting(count: int, *, cpu_milli: int = 0, memory_bytes: int = 0, pod: str =
 
 
 class World:
-    """A decider over one plugin, and short ways of speaking with it."""
+    """A decider with one plugin, and shorthands for tests."""
 
     def __init__(self, plugin: type[Any] = Piles, /, **piles: int) -> None:
         registry, report = load_scheduler(piles=plugin)
@@ -143,7 +143,7 @@ class World:
         self.decider.add_node(NodeName(name), pile(size), room)
 
     def place(self, request: PodRequest) -> str | None:
-        """Decides and takes; answers the node."""
+        """Decide and take; return the node."""
         decision = self.decider.decide(request)
         if decision is None:
             return None

@@ -1,4 +1,4 @@
-"""A small cluster, and short ways of asking where a pod could be."""
+"""A small cluster, and shorthands that tell where a pod can run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from partage_scheduler.predicates.predicates import OURS
 
 
 class World:
-    """Predicates over nodes that are known by name."""
+    """Predicates over nodes addressed by name."""
 
     def __init__(self, *nodes: ApiNode, ours: tuple[str, ...] = OURS) -> None:
         self.predicates = Predicates(ours=ours)
@@ -33,11 +33,11 @@ class World:
         self.predicates.remove_node(Slot(self.slots.pop(node)))
 
     def where(self, pod: ApiPod) -> str:
-        """The nodes where it can be, by name."""
+        """The names of the nodes on which the pod can run."""
         return " ".join(name for name in self.slots if name not in self.why(pod))
 
     def why(self, pod: ApiPod) -> dict[str, str]:
-        """For each node where it can't be, the first reason."""
+        """The first reason for each node on which the pod can't run."""
         end = max(self.slots.values(), default=-1) + 1
         found: dict[str, str] = {}
         for each in self.predicates.barred(pod, end):
@@ -48,6 +48,6 @@ class World:
         return found
 
     def liked(self, pod: ApiPod) -> dict[str, float] | None:
-        """How much each node is preferred."""
+        """The preference of each node."""
         scores = self.predicates.preferences(pod, len(self.slots))
         return None if scores is None else {name: float(scores[slot]) for name, slot in self.slots.items()}

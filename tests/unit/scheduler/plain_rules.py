@@ -1,4 +1,4 @@
-"""The predicates once more, slow and obvious: one pod, one node, plain Python, everything counted anew each time."""
+"""A slow and obvious model of the predicates: one pod, one node, plain Python, everything recounted each time."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Cluster:
 
 
 def barred(cluster: Cluster, pod: ApiPod) -> dict[str, set[int]]:
-    """By reason, the slots of the nodes where the pod can't be."""
+    """The slots of the nodes on which the pod can't run, by reason."""
     found: dict[str, set[int]] = {}
     for slot, node in cluster.nodes.items():
         for rule in RULES:
@@ -50,7 +50,7 @@ def barred(cluster: Cluster, pod: ApiPod) -> dict[str, set[int]]:
     return found
 
 
-# --- nodes that keep away, or are not chosen
+# --- taints and node selection
 
 
 def tolerated(tolerations: Iterable[Toleration], taint: Taint) -> bool:
@@ -113,7 +113,7 @@ def term_is_so(term: NodeTerm, node: ApiNode) -> bool:
 
 
 def labels_are_so(term: NodeTerm, node: ApiNode) -> bool:
-    """As of volumes: whatever fields it names."""
+    """Matching as for volumes: fields are ignored."""
     if not term.match_expressions and not term.match_fields:
         return False
     return all(is_so(each, node.metadata.labels) for each in term.match_expressions)
@@ -137,7 +137,7 @@ def selector(cluster: Cluster, pod: ApiPod, node: ApiNode, slot: int) -> Iterabl
 
 
 def named(pod: ApiPod) -> list[str]:
-    """The nodes of which it must be one; empty where it may be another."""
+    """The nodes to which the pod is restricted by name; empty if it may run on others."""
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
     found = list[str]()
     for term in affinity.required.node_selector_terms if affinity and affinity.required else ():
@@ -148,7 +148,7 @@ def named(pod: ApiPod) -> list[str]:
     return found
 
 
-# --- what there is not enough of
+# --- resources
 
 
 def number(name: str, text: str) -> int:
@@ -162,7 +162,7 @@ def asked(container: Container) -> Counter[str]:
 
 
 def needed(pod: ApiPod) -> Counter[str]:
-    """As the enhancement for sidecars words it: the most at any time while it starts, or when all of it runs."""
+    """The maximum during startup or while everything runs, as the enhancement for sidecars defines it."""
     inits = pod.spec.init_containers
     is_sidecar = [each.restart_policy == "Always" for each in inits]
     moments = []
@@ -300,7 +300,7 @@ def is_about(cluster: Cluster, term: PodTerm, owner: ApiPod, other: ApiPod) -> b
 
 
 def own_keys(keys: tuple[str, ...], of: PodTerm | SpreadConstraint, own: Labels, operator: str = "In") -> Iterable[str]:
-    """Those that the API server did not put into the selector when the pod was made."""
+    """The keys that the API server did not merge into the selector when the pod was created."""
     there = of.label_selector or LabelSelector()
     put_in = {each.key for each in there.match_expressions if each.operator == operator}
     put_in |= set(there.match_labels) if operator == "In" else set()
@@ -348,7 +348,7 @@ def shares(key: str, one: ApiNode, other: ApiNode) -> bool:
 
 
 def counts(cluster: Cluster, pod: ApiPod, constraint: SpreadConstraint) -> dict[str, int]:
-    """How many pods are in each place, over nodes that count."""
+    """The number of pods in each topology domain, over the nodes that count."""
     keys = [each.topology_key for each in hard(pod)]
     found: dict[str, int] = {}
     for slot, node in cluster.nodes.items():
@@ -380,7 +380,7 @@ def spread_over(pod: ApiPod, constraint: SpreadConstraint, other: ApiPod) -> boo
 
 
 def says_nothing(pod: ApiPod, constraint: SpreadConstraint) -> bool:
-    """Whether its selector, which is there, is empty: then it counts nobody but the pod itself."""
+    """Whether the constraint has a selector and it is empty: then it counts only the pod itself."""
     own = own_keys(constraint.match_label_keys, constraint, pod.metadata.labels)
     return constraint.label_selector == LabelSelector() and not own
 

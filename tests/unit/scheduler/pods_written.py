@@ -1,4 +1,4 @@
-"""A pod with everything that the API server can write and that bears on where it can be, and some that does not."""
+"""A pod with all fields that the API server can write and that affect where it can run, and some that do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An amount beyond all bounds is told as it was typed, where that is known, and else as what it is."""
+"""An amount that is too large is reported as it was typed, if that is known, else as its value."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def applied(memory: str, name: str = "main") -> str:
 
 
 def capped(annotation: str | None) -> ApiPod:
-    """A pod that asks for more memory than there are numbers, as the API server keeps it."""
+    """A pod that requests more memory than the API server can represent, as the API server stores it."""
     body: dict[str, Any] = pod_body("p", limits={MEMORY: "9223372036854775807"})
     body["metadata"] |= {"uid": "u", "annotations": {} if annotation is None else {APPLIED: annotation}}
     return read_pod(body)

@@ -1,4 +1,4 @@
-"""Pods whose containers use one grant: decided, counted, found again, sent away and explained as one container's."""
+"""Pods whose containers use one grant are placed, counted, recovered, evicted and explained like one container's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ POD = grantee_of(BudgetName("pod"))
 
 
 def of_two(name: str, milli: int, *, memory: str = "", notes: dict[str, str] | None = None, **fields: Any) -> ApiPod:
-    """A pod of two containers, which use a budget of so much."""
+    """A pod of two containers that use one budget of `milli`."""
     limits = {keys.GPU_MILLI: str(milli)} | ({keys.GPU_MEMORY: memory} if memory else {})
     containers = [{"name": each, "resources": {"limits": limits}} for each in "ab"]
     return pod(name, annotations={keys.BUDGET: "pod", **(notes or {})}, containers=containers, **fields)

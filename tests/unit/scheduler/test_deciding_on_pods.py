@@ -1,4 +1,4 @@
-"""From a pod to a verdict: everything together, on real cards, real filters and the real dialect."""
+"""From a pod to a decision: everything together, on real cards, real filters and the real dialect."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOW = 0.0
 
 
 def on_nodes(*names: str) -> dict[str, object]:
-    """The affinity of a pod that must be on one of them."""
+    """The affinity of a pod that must be on one of these nodes."""
     field = {"key": "metadata.name", "operator": "In", "values": names}
     return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchFields": [field]}]}}}
 
@@ -48,7 +48,7 @@ class Stage:
             self.cluster.heartbeat(name, NOW, NOW)
 
     def place(self, *pods: ApiPod, gang: Gang | None = None) -> list[str]:
-        """The node of each, or the message."""
+        """The node of each pod, or the message."""
         verdicts = self.cycle.decide(Waiting(pods, gang), NOW)
         assert [each.pod for each in verdicts] == list(pods)
         return [each.decision.node if isinstance(each, Bind) else each.message for each in verdicts]
@@ -262,7 +262,7 @@ def test_deciding_again_reads_what_was_read_and_is_right_for_another_pod_that_sa
 def test_gangs_that_want_the_same_room_are_never_bound_in_part_and_all_that_fit_one_by_one_get_it(
     rooms: int, sizes: list[int], order: object
 ) -> None:
-    """Each pod wants a whole card. What is bound ends; whoever can be bound at all is bound in the end."""
+    """Each pod requests a whole card. Bound pods end; every pod that can be bound at all is bound in the end."""
     stage = Stage(m=rooms)
     queue = Queue(placed_on=stage.cluster.placed_pods.placed_on)
     gangs = [

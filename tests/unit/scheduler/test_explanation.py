@@ -1,4 +1,4 @@
-"""What a person is told who asks about one pod in any state: nodes, cards, and what would help."""
+"""The explanation of one pod in any state: nodes, cards, and what would help."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def explained(stage: Stage, waiting: ApiPod) -> Explained:
 
 
 def in_use() -> Stage:
-    """Two nodes; 700 and 900 milli of their cards are in use, and the second has a tag on it."""
+    """Two nodes; 700 and 900 milli of their cards are in use, and 7 CPUs of the first."""
     stage = Stage(m=1, n=1)
     stage.cluster.pod(pod("a", node="m", cpu="7", annotations=given(granted("uid-a", "m", 0, 700))))
     stage.cluster.pod(pod("b", node="n", annotations=given(granted("uid-b", "n", 0, 900))))

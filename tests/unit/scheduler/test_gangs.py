@@ -1,4 +1,4 @@
-"""Gangs from the queue to their nodes: whatever fails on the way, none waits for what another one holds."""
+"""Gangs from the queue to their nodes: despite failures, no gang waits for what another one holds."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from unit.scheduler.test_deciding_on_pods import NOW, Stage
 
 AGAIN = frozenset((ClusterEvent.TIME,))
 ROUNDS = 60
-"""Each is longer than any rest."""
+"""Each is longer than any backoff."""
 
 
 @dataclass
 class Chain:
-    """Queue, decisions and bindings of which some fail; a gang that is whole runs for one round."""
+    """Queue, scheduling cycle and bindings, some of which fail; a complete gang runs for one round."""
 
     stage: Stage
     fails: Callable[[], bool]
@@ -94,7 +94,7 @@ def test_every_gang_is_whole_at_last(
     fails: list[bool],
     order: Random,
 ) -> None:
-    """Four cards: room for any one gang, and mostly not for two."""
+    """Four cards: room for any one gang, and rarely for two."""
     failures: Iterator[bool] = iter(fails)
     chain = Chain(Stage(m=2, n=2), lambda: next(failures, False))
     pods = [
@@ -116,7 +116,7 @@ def test_every_gang_is_whole_at_last(
 
 
 def half_bound() -> Chain:
-    """Of a gang of two, one is bound and the other's binding failed; each needs a card, and there are two."""
+    """A gang of two, of which one is bound and the other's binding failed; each needs a card, and there are two."""
     results = iter((False, True))
     chain = Chain(Stage(m=2), lambda: next(results, False))
     for number in range(2):
@@ -151,7 +151,7 @@ TRAIN = Gang(Namespace("team"), "train", 2)
 
 
 def told(*nodes: str, before: tuple[str, ...] = (), milli: int = 500) -> str | None:
-    """Of pods that are bound there at once, where others were before."""
+    """The message for pods bound to `nodes` at once, with others already on `before`."""
     stage = Stage(m=2, n=2, o=2)
     binds = list[Bind]()
     for number, node in enumerate(nodes):

@@ -1,4 +1,4 @@
-"""Figures of the whole cluster: what is given away, and how much of what is free lies in pieces."""
+"""Figures of the whole cluster: how much is allocated, and how fragmented the rest is."""
 
 from __future__ import annotations
 

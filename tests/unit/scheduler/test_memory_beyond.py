@@ -1,4 +1,4 @@
-"""Pods whose memory moves: decided, written, counted again, kept off old nodes, displaced and explained."""
+"""Pods with movable memory: placed, written, recounted, kept off old nodes, preempted and explained."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FIGURES = "card 16 GiB, beyond 16 GiB, promised {}, of which {} stay there, and 
 def asking(name: str, gib: int, *, movable: bool, notes: dict[str, str] | None = None, **fields: Any) -> ApiPod:
     limits = {keys.GPU_MEMORY: f"{gib}Gi", "memory": f"{gib}Gi"}
     said = {keys.MOVABLE: "yes" if movable else "no", **(notes or {})}
-    requests = {"memory": "1Mi"}  # of nodes there is always enough here
+    requests = {"memory": "1Mi"}  # always available on the nodes here
     containers = [{"name": "main", "resources": {"limits": limits, "requests": requests}}]
     return pod(name, annotations=said, containers=containers, **fields)
 
@@ -55,7 +55,7 @@ def bound(stage: Preempted, waiting: ApiPod) -> Allocation:
 
 
 def placed(name: str, gib: int, *, movable: bool, **more: Any) -> ApiPod:
-    """On the node, with what the scheduler wrote."""
+    """A pod on the node, with what the scheduler wrote."""
     written = given(bound(with_card(), asking(name, gib, movable=movable)))
     return asking(name, gib, movable=movable, notes=written, node="m", **more)
 

@@ -1,4 +1,4 @@
-"""Reasons are codes: each has one sentence, and no sentence decides anything."""
+"""Reasons are codes: each has one sentence, and no decision depends on a sentence."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ SAME_BEGINNINGS = (
 
 
 MOVED = ("plugins.vocabulary", "plugins.sides")
-"""Which raise an ImportError that names the new module."""
+"""Their import raises an ImportError that names the new module."""
 
 
 def stated() -> Iterator[tuple[str, Reason]]:
-    """Every reason that a module of ours states, by the name that it has there."""
+    """Every reason that one of our modules defines, and its name there."""
     for package in (partage_plugins, partage_gpu, partage_scheduler):
         for module in walk_packages(package.__path__, f"{package.__name__}."):
             if not module.name.endswith(("__main__", *MOVED)):
@@ -77,7 +77,7 @@ def test_sentences_in_the_documents_are_sentences_of_ours(page: str) -> None:
 
 
 class Speaking(Piles):
-    """Has reasons of its own."""
+    """A plugin with reasons of its own."""
 
     reason: str | Reason = ""
 
@@ -107,7 +107,7 @@ def test_a_plugins_words_are_shown_as_they_are_and_change_nothing_however_they_b
 
 
 class Refusing(Piles):
-    """Says that all fits, and refuses."""
+    """Reports that everything fits, and refuses to allocate."""
 
     words = ""
 

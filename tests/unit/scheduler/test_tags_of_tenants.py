@@ -1,4 +1,4 @@
-"""A tag is its namespace's own: it keeps out nobody else's pods and draws none of them, unless tags are global."""
+"""A tag is its namespace's own: it neither repels nor attracts pods of others, unless tags are global."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KEPT_AWAY = "0/1 nodes are available: 1 node(s) had cards whose tags keep the po
 
 
 def tagged(name: str, namespace: str, *, milli: int = 100, **tags: str) -> ApiPod:
-    """With `anti_affinity="x"` and the like."""
+    """A pod with tags such as `anti_affinity="x"`."""
     said = {f"partage.dev/{sort.replace('_', '-')}": tag for sort, tag in tags.items()}
     return pod(name, namespace=namespace, milli=milli, annotations=said)
 

@@ -1,4 +1,4 @@
-"""The series of single cards, pods and nodes: what the cluster counts, and never more than a page may have."""
+"""The series of single cards, pods and nodes: they match the cluster's accounting, and a page stays bounded."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Series = Mapping[tuple[str, ...], float]
 
 @pytest.fixture
 def core(tmp_path: Path) -> Core:
-    """Two nodes of one card each; nothing was ever heard of the second."""
+    """Two nodes of one card each; the second has never sent a heartbeat."""
     core = new_core(settings_below(tmp_path), plugins(), trusted=as_written((GPU,)))
     for name in ("n1", "n2"):
         core.cluster.node(node(name, of_cards((card(f"{name}-0"),), reads=Reads(crit=CRIT))))
@@ -35,7 +35,7 @@ def core(tmp_path: Path) -> Core:
 
 
 def hold(core: Core, name: str, milli: int, *, namespace: str = "team", on: str = "n1") -> None:
-    """A pod that runs there, with so much of the card and a GiB of its memory."""
+    """Add a pod that runs there, with `milli` of the card and a GiB of its memory."""
     grant = GpuGrant(card=card(f"{on}-0").id, share_milli=milli, limit_milli=1000, memory_bytes=GIB)
     allocation = Allocation(
         gen=1,
@@ -53,7 +53,7 @@ async def counted(core: Core, *, most_pods: int = MOST_PODS) -> OccupancyMetrics
 
 
 def shown(occupancy: OccupancyMetrics, name: str, *labels: str) -> Series:
-    """As Prometheus reads it, by the values of these labels."""
+    """The series as Prometheus reads it, by the values of these labels."""
     families = text_string_to_metric_families(page(occupancy.families()).decode())
     (found,) = (family for family in families if family.name == name)
     return {tuple(each.labels[label] for label in labels): each.value for each in found.samples}

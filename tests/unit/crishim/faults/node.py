@@ -1,7 +1,7 @@
 """A node in a folder with a real crishim process, a runtime behind it, and kubelet's calls in front of it.
 
-The runtime speaks CRI as far as crishim asks; one sandbox runs under NVIDIA's handler, so that a whole card is given by
-a variable and nothing of a driver has to be there.
+The runtime implements CRI as far as crishim uses it; one sandbox runs under NVIDIA's handler, so that a whole card is
+given by a variable and no driver is needed.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _ANSWERS: Final = {"ListPodSandbox": wire.message(*((1, each) for each in _SANDB
 
 
 class CriRuntime(Answering):
-    """Answers each call, and keeps what it was asked to create."""
+    """Answers each call, and records what it was asked to create."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -63,7 +63,7 @@ class CriRuntime(Answering):
         self.created: list[Seen] = []
 
     def flush(self) -> None:
-        """To those who are still there: who has gone costs the others nothing."""
+        """Send to the clients that are still connected: those that are gone must not affect the others."""
         self.connections = [each for each in self.connections if not each[1].transport.is_closing()]
         super().flush()
 
@@ -84,7 +84,7 @@ class CriRuntime(Answering):
 
 
 class Node:
-    """Its folder, and what tests break in it."""
+    """A node's folder, and what tests break in it."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -105,13 +105,13 @@ class Node:
         return file
 
     def plugin(self, code: str, *, name: str = "fpga") -> None:
-        """An installed node plugin; its module is `brought`."""
+        """Install a node plugin; its module is `brought`."""
         self.write("plugins/brought.py", code)
         self.write("plugins/brought-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: brought\nVersion: 1\n")
         self.write("plugins/brought-1.dist-info/entry_points.txt", f"[partage.node]\n{name} = brought:Plugin\n")
 
     def start(self, *, settings: Mapping[str, str] | None = None) -> None:
-        """As its unit does."""
+        """Start crishim as its unit does."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("PARTAGE_")}
         environment = {
             **kept,
@@ -132,7 +132,7 @@ class Node:
             )
 
     def reload(self) -> None:
-        """As `systemctl reload` does."""
+        """Reload crishim as `systemctl reload` does."""
         assert self.process is not None
         self.process.send_signal(signal.SIGHUP)
 
@@ -142,13 +142,13 @@ class Node:
             self.process.wait()
 
     async def until(self, is_so: Callable[[], bool], what: str, seen: Callable[[], object] = lambda: "nothing") -> None:
-        """Something comes true while crishim lives."""
+        """Wait until the predicate is true, while crishim lives."""
         async with patient(what, seen=seen, logs=[Log("crishim", self.log)]):
             while not is_so():  # noqa: ASYNC110  what is waited for knows of no event
                 await asyncio.sleep(0.02)
 
     async def until_ended(self) -> int:
-        """Its exit code, once it ended by itself."""
+        """The exit code, once crishim has ended by itself."""
         process = self.process
         assert process is not None
         await self.until(lambda: process.poll() is not None, "it ends")
@@ -156,21 +156,21 @@ class Node:
 
     @property
     def condition(self) -> Condition | None:
-        """What it says of itself."""
+        """What crishim reports of itself."""
         path = self.root / CRISHIM_CONDITION
         return msgspec.json.decode(path.read_bytes(), type=Condition) if path.is_file() else None
 
     @property
     def causes(self) -> list[str] | None:
-        """What is wrong; None where it does not say."""
+        """The causes of its faults, or None where it reports nothing."""
         return None if self.condition is None else [each.cause for each in self.condition.faults]
 
     async def until_told(self, *causes: str) -> None:
-        """It says that this is wrong and nothing else."""
+        """Wait until crishim reports exactly these causes."""
         await self.until(lambda: self.causes == list(causes), f"it tells of {causes}", seen=lambda: self.causes)
 
     async def create(self, create: Create) -> str | Seen:
-        """What becomes of it: the sentence of a refusal, or what the runtime was asked for."""
+        """The result of the call: the message of a refusal, or the request that the runtime got."""
         reader, writer = await self._connected()
         try:
             before = len(self.runtime.created)
@@ -185,7 +185,7 @@ class Node:
         return self.runtime.created[-1]
 
     async def starts_what_asks_for_nothing(self) -> None:
-        """Ordinary containers pass as they came, and the guard keeps those from cards who were given none."""
+        """Ordinary containers pass unchanged, and the guard keeps those without a grant from cards."""
         passed = await self.create(PLAIN)
         assert isinstance(passed, Seen), passed
         assert passed.raw == PLAIN.bytes()
@@ -194,7 +194,7 @@ class Node:
         assert guarded.variable(VISIBLE) == b"void"
 
     async def honours(self, create: Create = GRANTED) -> None:
-        """The granted card is in what the runtime was asked for, in the end: kubelet tries again, too."""
+        """The request to the runtime has the granted card in the end, after retries like kubelet's."""
         given = await self.create(create)
         async with patient("it is started", seen=lambda: given, logs=[Log("crishim", self.log)]):
             while isinstance(given, str):
@@ -202,7 +202,7 @@ class Node:
         assert given.variable(VISIBLE) == CARD.encode()
 
     async def refuses(self, says: str, create: Create = GRANTED) -> None:
-        """What kubelet shows names the cause; a runtime that is slow to answer may come before it."""
+        """The message that kubelet shows names the cause; one about a slow runtime may come before it."""
         said = await self.create(create)
         async with patient(f"it is refused with {says!r}", seen=lambda: said, logs=[Log("crishim", self.log)]):
             while isinstance(said, str) and says not in said:
@@ -210,7 +210,7 @@ class Node:
         assert isinstance(said, str), "it was started"
 
     async def _connected(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """As soon as it listens; what a crishim that was killed left behind refuses."""
+        """Connect as soon as crishim listens; the socket of one that was killed refuses connections."""
         async with patient("crishim listens", logs=[Log("crishim", self.log)]):
             while True:
                 process = self.process
@@ -223,7 +223,7 @@ class Node:
 
 @asynccontextmanager
 async def a_node() -> AsyncGenerator[Node, None]:
-    """With a runtime that runs, and nothing left afterwards."""
+    """A node with a running runtime; nothing is left afterwards."""
     with TemporaryDirectory() as folder:  # a socket's path must be short
         node = Node(Path(folder))
         await node.runtime.start()
@@ -232,4 +232,4 @@ async def a_node() -> AsyncGenerator[Node, None]:
         finally:
             node.kill()
             await node.runtime.stop()
-            await asyncio.sleep(0.02)  # what was closed ends in the next turns of the loop
+            await asyncio.sleep(0.02)  # closed connections end in the next turns of the loop

@@ -1,7 +1,7 @@
-"""Whatever is wrong with crishim, ordinary containers start under the guard; and it says what is wrong.
+"""Under any fault of crishim ordinary containers start, under the guard, and crishim reports the fault.
 
-Each fault of the start stands in one table. What has an allocation is refused in words that name the cause, unless the
-fault has nothing to do with it; when the cause goes away, it is honoured.
+Each fault of the start is in one table. Containers with an allocation are refused with a message that names the cause,
+unless the fault does not concern them; when the cause is gone, allocations are honoured.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SETTINGS = (
     "partage: crishim on this node cannot read its settings, so it starts no container with an allocation; "
     "`partage doctor` on the node shows the mistake to its administrator, and kubelet tries again"
 )
-"""A promise: users search for it."""
+"""Guaranteed text: users search for it."""
 GOOD_PLUGIN = """
 from partage_plugins.hooks import hookimpl
 
@@ -45,11 +45,11 @@ class Broken:
     cause: str
     breaks: Step
     says: str
-    """In the refusal of what has an allocation; empty where it is honoured."""
+    """In the refusal of a container with an allocation; empty where the allocation is honoured."""
     mends: Step | None = None
-    """What makes it right while crishim runs."""
+    """The step that repairs the fault while crishim runs."""
     starts_again: bool = False
-    """Whether it ends for that, so that its supervisor starts it with what is right now."""
+    """Whether crishim exits on this, so that its supervisor restarts it with the repaired state."""
     create: Create = GRANTED
 
 

@@ -1,4 +1,4 @@
-"""What crishim says of itself is true, or is not there."""
+"""What crishim reports of itself is true, or absent."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_container_that_was_kept_from_cards_is_written_at_once(tmp_path: Path)
 
 
 async def _restores_until_mended(path: Path) -> list[list[str]]:
-    """What is wrong before and after a runtime that answers is told to restore nothing."""
+    """The faults before and after a runtime that answers is told to restore nothing."""
     setup, told = [RuntimeConfig(restores=True), RuntimeConfig(restores=False)], list[list[str]]()
 
     async def config() -> RuntimeConfig:

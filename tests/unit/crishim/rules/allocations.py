@@ -27,7 +27,7 @@ WHOLE: Final = grant(share=1000, memory=80 * GIB)
 
 
 def allocation(*grants: Document, container: str = "main", **changes: object) -> Document:
-    """A pod's allocation of one container."""
+    """An allocation of a pod with one container."""
     containers = {container: {"gpu": list(grants) or [grant()]}}
     return {"v": 1, "gen": 1, "crit": [], "pod": UID, "node": NODE, "containers": containers} | changes
 

@@ -15,5 +15,5 @@ def stage(tmp_path: Path) -> Stage:
 
 @pytest.fixture
 def crishim(stage: Stage) -> Crishim:
-    """As it is without settings."""
+    """A crishim with default settings."""
     return stage.crishim()

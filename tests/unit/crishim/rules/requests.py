@@ -1,4 +1,4 @@
-"""CreateContainer requests as kubelet makes them, and what a runtime reads from rewritten ones; no schema of ours."""
+"""CreateContainer requests as kubelet writes them, and what a runtime reads from rewritten ones, without our schema."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ UID: Final = "8f6b1a52-6f1e-4c3e-9b39-8a1a1f0c2d11"
 POD_PIDS, NODE_PIDS, TARGET_PIDS = 0, 2, 3
 Text = str | bytes
 Mounts = Iterable[tuple[Text, Text]]
-Raw = bytes  # a request has a method of that name
+Raw = bytes  # a request has a method of this name
 
 
 @dataclass(frozen=True, kw_only=True)
 class Create:
-    """One request, with what tests change."""
+    """One request, with the fields that tests change."""
 
     container: str = "main"
     attempt: int = 0
@@ -39,7 +39,7 @@ class Create:
     target: str = ""
     sandbox_pids: int = 0
     unknown: Raw = b""
-    """Fields that nobody knows, put at the end of every message."""
+    """Unknown fields, appended to every message."""
 
     def bytes(self) -> bytes:
         return wire.message((1, self.sandbox), (2, self._config()), (3, self._sandbox_config())) + self.unknown
@@ -84,7 +84,7 @@ class Create:
 
 @dataclass(frozen=True)
 class Seen:
-    """What a runtime would take from a request."""
+    """What a runtime would read from a request."""
 
     raw: bytes
 

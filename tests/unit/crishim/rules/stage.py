@@ -1,4 +1,4 @@
-"""A node in a folder: the real judge, files, locks and keys; kubelet and containerd answer what a test says."""
+"""A node in a folder: real admission, files, locks and keys; the test scripts kubelet and containerd."""
 
 from __future__ import annotations
 
@@ -50,22 +50,22 @@ NOWHERE = UnaryClient(Path("/nonexistent"))
 
 
 class FakeRuntime(RuntimeClient):
-    """The containers that a test put there."""
+    """A runtime with the containers that a test adds."""
 
     def __init__(self) -> None:
         super().__init__(NOWHERE)
         self.listed: dict[str, ListedContainer] = {}
         self.powers: dict[str, frozenset[str] | None] = {}
-        """What processes of a container may have, by its id; of others nothing is said."""
+        """Capabilities of a container's processes, by its id; of other containers they are unknown."""
         self.devices: dict[str, tuple[str, ...]] = {}
-        """CDI devices of a container, by its id."""
+        """A container's CDI devices, by its id."""
         self.handlers: dict[str, str] = {}
         self.setup: RuntimeConfig | CriError = RUNC
         self.gone: set[str] = set()
         self.away = False
         self.listings = 0
         self.meanwhile: Callable[[], None] | None = None
-        """Happens once, after the next listing was made and before it is answered."""
+        """Called once, after the next listing is made and before it is returned."""
 
     async def config(self) -> RuntimeConfig:
         self._asked()
@@ -107,7 +107,7 @@ class FakeRuntime(RuntimeClient):
             raise PeerAway("containerd.sock", "is not there")
 
     def create(self, request: bytes, create: Create, *, exited: bool = False) -> str:
-        """What a runtime does with a request; answers the id."""
+        """Create the container as a runtime would; return its id."""
         id_ = f"c-{create.uid}-{create.container}-{create.attempt}"
         annotations = {key.decode(): value.decode() for key, value in Seen(request).annotations.items()}
         self.put(id_, annotations, pod=create.uid, container=create.container, exited=exited, sandbox=create.sandbox)
@@ -131,7 +131,7 @@ class FakeRuntime(RuntimeClient):
 
 
 class FakePodResources(PodResources):
-    """What kubelet's device manager gave, as a test says."""
+    """Devices given by kubelet's device manager, as scripted by a test."""
 
     def __init__(self) -> None:
         super().__init__(NOWHERE)
@@ -156,7 +156,7 @@ class FakePodResources(PodResources):
 
 
 class FakeHost(PluginHost):
-    """Answers what a test says."""
+    """A plugin host with scripted answers."""
 
     def __init__(self) -> None:
         super().__init__(HostSettings(node=NODE))
@@ -181,7 +181,7 @@ class FakeHost(PluginHost):
 
 
 def enforced(**adjustment: Any) -> Adjusted:
-    """An adjustment of one plugin that holds every promise."""
+    """An adjustment of one plugin that enforces every limit."""
     made = Adjustment(enforces=ENFORCED, **adjustment)
     paths = [f"mounts {each.container_path}" for each in made.mounts]
     paths += [f"devices {each.container_path}" for each in made.devices]
@@ -190,7 +190,7 @@ def enforced(**adjustment: Any) -> Adjusted:
 
 @dataclass(kw_only=True)
 class Stage:
-    """All of it."""
+    """A node, and the crishims on it."""
 
     root: Path
     runtime: FakeRuntime = field(default_factory=FakeRuntime)
@@ -223,13 +223,13 @@ class Stage:
         path.write_text(json.dumps(document))
 
     def crishim(self, *, guard: GuardPolicy | None = None, **grant_policy: Any) -> Crishim:
-        """A crishim on this node; a second one shares the node and nothing else."""
+        """A crishim on this node; two of them share the node and nothing else."""
         grants = GrantPolicy(roots=default_roots(self.root), **grant_policy)
         return Crishim(self, Policy(guard=guard or GuardPolicy(), grants=grants))
 
 
 class Crishim(Parts):
-    """One process's judge and collector."""
+    """The admission and the collector of one process."""
 
     def __init__(self, stage: Stage, policy: Policy) -> None:
         def clock() -> float:
@@ -259,13 +259,13 @@ class Crishim(Parts):
         return asyncio.run(self.decided(create, method))
 
     def held_back(self, create: Create | bytes) -> Rewrite:
-        """A rewritten request that nobody has sent on yet."""
+        """A rewritten request that is not forwarded yet."""
         decision = self.decision(create)
         assert isinstance(decision, Rewrite), decision
         return decision
 
     def rewrite(self, create: Create) -> Seen:
-        """What goes on, and is created."""
+        """The rewritten request, forwarded and created."""
         decision = self.held_back(create)
         self.stage.runtime.create(decision.message, create)
         decision.ended(Ending.DONE)
@@ -280,7 +280,7 @@ class Crishim(Parts):
         return decision.sentence
 
     def passes(self, create: Create | bytes) -> None:
-        """Goes on as it came: there is nothing but a Pass that could carry other bytes."""
+        """The request is forwarded unchanged: only other decisions than Pass can carry other bytes."""
         assert isinstance(self.decision(create), Pass)
 
     def collect(self) -> None:

@@ -1,4 +1,4 @@
-"""The node's books: short ways through them say what the long way says, and what another process wrote counts."""
+"""The node's ledger: shortcuts give the same as the full computation, and entries of another process count."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_what_another_crishim_was_about_to_change_when_it_died_is_looked_for(
     written(mine, ONE)
     times = tmp_path.stat().st_atime_ns, tmp_path.stat().st_mtime_ns
     with monkeypatch.context() as patch:
-        patch.setattr(ReservationStore, "settle", None)  # it dies before it lets the lock go
+        patch.setattr(ReservationStore, "settle", None)  # it dies before it releases the lock
         with pytest.raises(TypeError):
             written(other, replace(ONE, key=ContainerKey("b")))
     os.utime(tmp_path, ns=times)  # all within one tick of the clock

@@ -1,4 +1,4 @@
-"""Containers that use a budget get its grants each, and the node counts them once."""
+"""Each container that uses a budget gets its grants, and the node counts them once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ USE = {"budget": "pod"}
 
 
 def of_budget(uid: str, *grants: Document, container: str, gen: int = 1, **changes: Any) -> Create:
-    """One of the containers a, b and c, which use a budget."""
+    """One of the containers a, b and c, which use one budget."""
     using = {name: {"gpu": USE} for name in "abc"}
     document = allocation(pod=uid, gen=gen, crit=["budgets"], budgets={"pod": {"gpu": list(grants)}}, containers=using)
     return Create(uid=uid, container=container, annotations=signed(document), **changes)
@@ -95,7 +95,7 @@ def test_a_budget_and_a_container_of_the_same_name_are_two(crishim: Crishim) -> 
 
 
 def test_a_budget_that_grew_counts_with_the_most_that_any_container_was_given(crishim: Crishim) -> None:
-    """One runs with what it had before; what either of them may use, others can't have."""
+    """One runs with the older grant; others can't have what either of the two may use."""
     crishim.rewrite(of_budget("x", grant(share=300, memory=60 * GIB), container="a"))
     crishim.rewrite(of_budget("x", grant(share=700, memory=20 * GIB), container="b", gen=2))
     assert "has not enough compute left" in crishim.refusal(alone("y", grant(share=301, memory=0)))

@@ -1,4 +1,4 @@
-"""A container with a claim of our DRA driver starts where its limits can hold, and then as kubelet asked for it."""
+"""A container with a claim of our DRA driver starts where its limits can be enforced, and then as kubelet requested."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plugins hear of every container that is gone, at least once, and of none that lives or is being made."""
+"""Plugins hear of each container that is gone at least once, and of none that lives or is being created."""
 
 from __future__ import annotations
 

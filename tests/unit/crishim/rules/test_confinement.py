@@ -1,4 +1,4 @@
-"""Part of a card goes only to containers in which limits hold; whole cards, whose limits protect nobody, to any."""
+"""Part of a card goes only to containers in which limits hold; whole cards, whose limits protect nothing, to any."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_little_less_than_a_card_is_part_of_it(part: dict[str, Any], crishim: 
 
 
 class TestSharedProcesses:
-    """Who can enter a container with part of a card does not stand beside it, whichever of them comes second."""
+    """A container that can enter one with part of a card does not run beside it, in either order of creation."""
 
     PART = replace(PART, pids=POD_PIDS)
     SIDE = Create(container="side", pids=POD_PIDS, annotations=PART.annotations)
@@ -184,7 +184,7 @@ def test_other_kinds_are_their_plugins_to_refuse(stage: Stage) -> None:
 
 
 class TestPromises:
-    """What a grant promises to others is enforced, or the container does not start."""
+    """What a grant guarantees to others is enforced, or the container does not start."""
 
     def test_a_promise_that_no_plugin_enforces_is_refused(self, stage: Stage, crishim: Crishim) -> None:
         stage.fake.answer = replace_unenforced()

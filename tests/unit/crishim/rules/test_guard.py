@@ -1,4 +1,4 @@
-"""A container reaches no card but those that it was granted or that kubelet gave it; where that is unknown, none."""
+"""A container reaches only cards that it was granted or that kubelet gave it; where that is unknown, none."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class TestWithoutAGrant:
             f"{MOUNTED}/{CARD}",
             f"{MOUNTED}//x/../all",
             f"{MOUNTED}/cdi/v/all",
-            f"{MOUNTED}all",  # NVIDIA's runtime compares beginnings, not path components
+            f"{MOUNTED}all",  # NVIDIA's runtime compares prefixes, not path components
             f"{MOUNTED}cdi/nvidia.com/gpu/all",
             f"{MOUNTED}/{'./' * 2100}all",
         ],
@@ -97,7 +97,7 @@ class TestWithoutAGrant:
         ],
     )
     def test_text_that_is_not_utf_8_hides_nothing(self, elsewhere: dict[str, Any], crishim: Crishim) -> None:
-        """Kubelet up to 1.33 and containerd up to 2.1 do not look at it."""
+        """Kubelet up to 1.33 and containerd up to 2.1 do not check it."""
         assert guarded(crishim, asking("all", **elsewhere)).variable(VISIBLE) == b"void"
         crishim.passes(replace(PLAIN, **elsewhere))
         named = replace(PLAIN, annotations={"nvidia.cdi.k8s.io/x": "nvidia.com/gpu=all", "x": b"\xff"})
@@ -121,7 +121,7 @@ class TestWithoutAGrant:
 
 
 class TestAGrant:
-    """Changes nothing about the rule: what plugins leave alone is guarded as in any other container."""
+    """A grant does not change the rule: what plugins do not check is guarded as in any other container."""
 
     GRANTED = Create(annotations=signed(allocation()))
 
@@ -150,7 +150,7 @@ class TestAGrant:
 
 
 class TestNvidiasRuntime:
-    """Images can name all cards, and no request shows it."""
+    """Images can name all cards without any trace in the request."""
 
     @pytest.mark.parametrize(
         ("policy", "handler", "added"),
@@ -221,7 +221,7 @@ class TestNvidiasRuntime:
 
 
 class TestKubeletGaveIt:
-    """Pods that the device manager served are untouched."""
+    """Pods served by the device manager are unchanged."""
 
     @pytest.fixture
     def served(self, stage: Stage) -> Crishim:
@@ -288,7 +288,7 @@ class TestKubeletGaveIt:
 
 
 class TestACardWithGrants:
-    """One card is not used by a container of kubelet's and by shares."""
+    """A card is not used both by a container of kubelet's and by shares."""
 
     SENTENCE = (
         f"partage: kubelet gave this container card {CARD}, which carries grants of partage; reserve each card for one "
@@ -378,7 +378,7 @@ class TestWhereItIsOff:
         ],
     )
     def test_not_where_the_runtime_may_run_nvidias(self, setup: RuntimeConfig | CriError, stage: Stage) -> None:
-        """Its driver may be loaded at any time; the window until that is seen would be open."""
+        """NVIDIA's driver may be loaded at any time; until that is noticed, cards would be open."""
         stage.no_inventory()
         stage.runtime.setup = setup
         assert guarded(stage.crishim(), asking("all")).variable(VISIBLE) == b"void"

@@ -1,4 +1,4 @@
-"""However the steps of two crishims, the runtime and its failures fall between each other: no card is given twice."""
+"""No card is allocated twice, for any interleaving of two crishims, the runtime and its failures."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class InFlight:
 
 
 class World:
-    """The truth beside what two crishims believe of it."""
+    """The real state, and two crishims with their own view of it."""
 
     def __init__(self, root: Path) -> None:
         self.stage = Stage(root=root)
@@ -42,7 +42,7 @@ class World:
         self.in_flight: list[InFlight] = []
         self.alive: dict[str, InFlight] = {}
         self.budgets: dict[str, Grants] = {}
-        """By pod, of those whose containers use one; each of them may have any number."""
+        """Grants by pod, for pods whose containers use a budget; each may have any number of containers."""
         self.count = 0
 
     async def do(self, step: Step) -> None:
@@ -84,7 +84,7 @@ class World:
                 return
 
     async def _ask(self, number: int, grants: Grants) -> None:
-        """A new pod; the containers of every other one use a budget."""
+        """Add a pod; the containers of every second pod use a budget."""
         uid = f"p{self.count}"
         if self.count % 2:
             self.budgets[uid] = grants
@@ -116,7 +116,7 @@ class World:
         flight.decision.ended(endings[how])
 
     def check(self) -> None:
-        """Everything that lives or may come to life fits together; all of a pod uses the same."""
+        """All containers that live or may start fit together; all of one pod use the same grants."""
         held = {flight.create.uid: flight.grants for flight in (*self.alive.values(), *self.in_flight)}
         for card in (CARD, OTHER_CARD):
             on_card = [(share, memory) for grants in held.values() for each, share, memory in grants if each == card]
@@ -147,7 +147,7 @@ def test_capacity_is_never_exceeded_and_when_all_has_settled_all_of_it_can_be_ha
         world.in_flight.clear()
         world.alive.clear()
         world.stage.runtime.listed.clear()
-        world.stage.now_s += 1000  # what was in doubt is over
+        world.stage.now_s += 1000  # reservations in doubt have expired
         await world.do(("ask", 0, ((CARD, 1000, CAPACITY), (OTHER_CARD, 1000, CAPACITY))))
         assert len(world.in_flight) == 1
 

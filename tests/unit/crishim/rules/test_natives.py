@@ -1,4 +1,4 @@
-"""A card that kubelet gave to a container by itself is not shared, and costs no question where kubelet gave nothing."""
+"""A card that kubelet gave to a container is not shared; where kubelet gave none, this costs no query."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ UNKNOWN = (
 def admits(
     stage: Stage, *devices: str, pod: str = "native", container: str = "main", namespace: str = "default"
 ) -> None:
-    """As kubelet gives devices to a pod, before it creates anything of it."""
+    """Give devices as kubelet does, before it creates anything of the pod."""
     record(stage, *devices, uid=f"u-{pod}", container=container)
     stage.resources.given[namespace, pod, container] = devices
 
@@ -38,7 +38,7 @@ def admits(
 def record(stage: Stage, *devices: str, uid: str = "u-native", container: str = "main") -> None:
     path = stage.root / CHECKPOINT
     entries: list[Any] = json.loads(path.read_text())["Data"]["PodDeviceEntries"] if path.exists() else []
-    path.unlink(missing_ok=True)  # kubelet's is another file each time, too
+    path.unlink(missing_ok=True)  # kubelet too writes a new file each time
     entry = {
         "PodUID": uid,
         "ContainerName": container,
@@ -75,7 +75,7 @@ def test_the_native_container_is_refused_where_the_share_was_first(stage: Stage,
         admits(stage, CARD)
         natives.append(await crishim.decided(NATIVE))
 
-    stage.fake.meanwhile = kubelet_comes  # after the share's last look at kubelet's hands
+    stage.fake.meanwhile = kubelet_comes  # after the share has last checked kubelet's devices
     crishim.held_back(SHARE)
     assert [type(each) for each in natives] == [Refuse]
 
@@ -132,7 +132,7 @@ def test_a_dra_driver_names_cards_as_only_it_knows_so_they_are_all_its_own(stage
 
 
 class TestWhereKubeletDoesNotSay:
-    """Shares fail closed, and nothing else does."""
+    """Shares fail closed; nothing else fails."""
 
     def test_shares_are_refused_and_native_containers_are_not(self, stage: Stage, crishim: Crishim) -> None:
         admits(stage, OTHER_CARD)

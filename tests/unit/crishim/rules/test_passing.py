@@ -1,4 +1,4 @@
-"""What is not ours goes on byte for byte, whatever state our own parts are in."""
+"""Calls that are not ours are forwarded byte for byte, in any state of our own components."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_a_mention_of_the_annotation_elsewhere_claims_nothing(stage: Stage, cris
 
 
 class TestRestoring:
-    """From a checkpoint nobody verified, reserved or enforces anything."""
+    """Nothing verified, reserved or enforces what a checkpoint contains."""
 
     def restore(self, **annotations: str) -> bytes:
         sandbox = b"".join(wire.field(7, wire.pair(key.replace("_", "/"), value)) for key, value in annotations.items())
@@ -169,7 +169,7 @@ class TestRestoring:
         assert isinstance(decision, Pass)
 
     def test_while_cards_are_guarded_every_pod_is_refused(self, stage: Stage, crishim: Crishim) -> None:
-        """What its containers ask for stands in the checkpoint."""
+        """What its containers request is in the checkpoint."""
         assert crishim.decision(self.restore(mine="1"), RESTORE_POD) == Refuse(
             Code.FAILED_PRECONDITION,
             "partage: this node's cards are guarded, and what a pod that is restored from a checkpoint asks for can't "

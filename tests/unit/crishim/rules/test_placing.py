@@ -1,4 +1,4 @@
-"""No volume meets what was put in for a grant, and what was put in is what it says."""
+"""No volume overlaps what was added for a grant, and what was added is what its path says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole way with the real plugin host: the template's boards, plugins that crash, hang or eat memory."""
+"""End to end with the real plugin host: the template's boards, plugins that crash, hang or use too much memory."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def test_the_templates_boards_reach_the_container_as_devices(tmp_path: Pat
 
 
 async def test_odd_requests_do_not_cost_the_plugins_process(tmp_path: Path) -> None:
-    """What the vocabulary cannot say must not meet the child as what it cannot read."""
+    """Values that the API can't represent must not reach the child in a form that it can't decode."""
     odd = Create(
         annotations=granted(thing=[{"id": "t0"}]).annotations,
         env=[(b"\xff\xfe", b"\xff"), ("", "x")],

@@ -1,4 +1,4 @@
-"""A newer allocation of a pod that runs is verified, counted and put in force; nothing older is taken after it."""
+"""A newer allocation of a running pod is verified, counted and put in force; older ones are refused afterwards."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def pod(uid: str, *grants: dict[str, Any], gen: int = 1, **changes: Any) -> Crea
 
 
 def hand_over(stage: Stage, uid: str, gen: int, share: int, card: str = CARD) -> None:
-    """What the advertiser writes of a pod as the API server has it."""
+    """Write the file of a pod as the advertiser does, with the allocation from the API server."""
     notes = signed(allocation(grant(card, share), pod=uid, gen=gen))
     document = {
         "pod": {"namespace": "default", "name": "trainer", "uid": uid},
@@ -156,7 +156,7 @@ SHARES = st.sampled_from([100, 300, 500, 700, 900])
 def test_no_order_of_sizes_and_deaths_has_a_card_over(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, str]]
 ) -> None:
-    """What is in force is at most a card at any moment, by what the broker was told last."""
+    """The limits in force, by the last calls to the broker, never exceed a card."""
     stage = Stage(root=Path(tmp_path_factory.mktemp("node")))
     stage.write_inventory(inventory())
     crishim, gens, force = stage.crishim(), dict.fromkeys("abc", 1), dict.fromkeys("abc", 100)

@@ -1,4 +1,4 @@
-"""A rewritten request has what was decided, and everything else as kubelet wrote it."""
+"""A rewritten request has the decided changes, and is otherwise as kubelet wrote it."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ def test_doing_it_again_changes_nothing(env: list[tuple[str, bytes]], values: An
 
 
 Shape = Mapping[int, Any]
-"""By number: the shape of a message below."""
+"""The shapes of embedded messages, by field number."""
 SECURITY: Shape = {1: {}, 3: {}}
 CONFIG: Shape = {1: {}, 2: {}, 6: {}, 7: {}, 8: {}, 9: {}, 10: {}, 15: {1: {}, 2: SECURITY}, 17: {}}
 REQUEST: Shape = {2: CONFIG, 3: {1: {}, 7: {}, 8: {2: {1: {}}}}}
 
 
 def tree(raw: bytes, shape: Shape) -> list[str]:
-    """All that a message says, in whatever order its fields are written."""
+    """The content of a message, independent of the order of its fields."""
     return sorted(
         f"{number}: {tree(value, shape[number]) if number in shape and isinstance(value, bytes) else value!r}"
         for number, value in wire.fields(raw)
@@ -175,7 +175,7 @@ def test_a_namespace_is_what_a_runtime_reads_of_a_number_that_is_too_large_for_i
 
 
 class TestWhatPluginsSee:
-    """Mounts and devices as the runtime will read them; what they could not be shown is not given to them."""
+    """Mounts and devices as the runtime will read them; plugins can't be given what can't be shown to them."""
 
     def seen(self, stage: Stage, more: Mapping[str, bytes] = {}, **asked: Any) -> Container:
         stage.crishim().rewrite(Create(annotations={**signed(allocation()), **more}, **asked))
@@ -230,7 +230,7 @@ def test_of_a_label_or_an_annotation_that_is_there_twice_the_last_counts(field: 
 
 
 def test_a_message_in_two_pieces_is_read_as_one() -> None:
-    """A second field of one number is merged into the first: a decoder that took either alone would be blind."""
+    """A second field of one number is merged into the first: a decoder that took only one would miss the other."""
     pieces = wire.message(
         (2, wire.message((1, wire.message((1, "main"))))), (2, wire.message((6, wire.pair("A", "1")))), (3, b"")
     )

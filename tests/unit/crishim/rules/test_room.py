@@ -1,4 +1,4 @@
-"""Nothing is given twice: what runs, what is being created, and what another crishim is creating all count."""
+"""No room is granted twice: running containers, creates in progress, and those of another crishim all count."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_nothing_is_given_where_the_runtime_makes_containers_that_cannot_be_coun
 
 @pytest.mark.parametrize("folder", ["usr/sbin", "usr/local/bin"])
 def test_nor_where_it_may_and_does_not_say_so_once_criu_is_there(folder: str, stage: Stage) -> None:
-    """Such a container is listed with the annotation of its checkpoint, in which anything may be written."""
+    """Such a container is listed with the annotation of its checkpoint, which may contain anything."""
     stage.runtime.setup = RuntimeConfig(default_handler="runc", programs={"runc": "runc"}, may_restore=True)
     create, crishim = pod("a", grant(share=1, memory=0)), stage.crishim()
     crishim.rewrite(create)
@@ -85,7 +85,7 @@ def test_the_same_attempt_again_changes_nothing(crishim: Crishim) -> None:
     first = crishim.held_back(pod("a", grant(share=800)))
     again = crishim.held_back(pod("a", grant(share=800)))
     assert first.message == again.message
-    first.ended(Ending.FAILED)  # of a create that kubelet gave up: the later one's reservation stays
+    first.ended(Ending.FAILED)  # of a create that kubelet gave up: the reservation of the later one stays
     assert crishim.refusal(pod("b", grant(share=800))) == COMPUTE
 
 
@@ -108,13 +108,13 @@ def test_a_create_in_flight_counts_for_this_and_another_crishim(stage: Stage, cr
 
 
 def test_what_another_crishim_created_since_is_seen_though_our_listing_is_older(stage: Stage, crishim: Crishim) -> None:
-    crishim.rewrite(pod("x", grant(OTHER_CARD)))  # makes a listing
+    crishim.rewrite(pod("x", grant(OTHER_CARD)))  # takes a listing
     newer = stage.crishim()
     newer.rewrite(pod("a", grant(share=800)))
     newer.rewrite(pod("y", grant(OTHER_CARD)))
     stage.now_s += 0.5
     asyncio.run(newer.containerd.listing(fresh=True))
-    newer.rewrite(pod("z", grant(OTHER_CARD, share=0)))  # drops the reservation of a, which it can see listed
+    newer.rewrite(pod("z", grant(OTHER_CARD, share=0)))  # drops the reservation of a, which is listed by now
     assert crishim.refusal(pod("b", grant(share=800))) == COMPUTE
 
 
@@ -126,7 +126,7 @@ def test_a_create_that_ends_while_the_runtime_is_listing_counts(stage: Stage, cr
         stage.runtime.create(decision.message, create)
         decision.ended(Ending.DONE)
 
-    stage.now_s += 100  # the listing of that time is too old to be looked at again
+    stage.now_s += 100  # the older listing is too old to be reused
     stage.runtime.meanwhile = created
     assert crishim.refusal(pod("b", grant(share=800))) == COMPUTE
     assert stage.runtime.meanwhile is None
@@ -184,7 +184,7 @@ def test_without_the_runtime_grants_are_refused(stage: Stage, crishim: Crishim) 
 
 
 class TestTheFolder:
-    """FileLookup of other versions, a lock that is never let go, a disk that is full."""
+    """Files of other versions, a lock that is never released, a full disk."""
 
     def folder(self, stage: Stage) -> Path:
         return stage.root / "run/partage/crishim/reserved"
@@ -241,7 +241,7 @@ class TestTheFolder:
             assert crishim.refusal(pod("b")) == (
                 f"partage: another process holds the lock on {self.folder(stage)}; is an old crishim stuck? End it"
             )
-            decision.ended(Ending.FAILED)  # cannot take its reservation out now: the next listing will
+            decision.ended(Ending.FAILED)  # cannot remove its reservation now: the next listing will
         crishim.rewrite(pod("c", grant(share=800)))
 
     def test_a_folder_that_cannot_be_written_refuses_in_words(self, stage: Stage, crishim: Crishim) -> None:

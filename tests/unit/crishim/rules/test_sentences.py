@@ -1,4 +1,4 @@
-"""What users are told is the same for the same cause, and holds nothing that is not for every reader of the pod."""
+"""Users get the same message for the same cause, and it contains nothing that not every reader of the pod may see."""
 
 from __future__ import annotations
 

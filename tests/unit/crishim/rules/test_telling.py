@@ -1,4 +1,4 @@
-"""Each container whose request is changed is told of once, by its names and by why; nothing else is."""
+"""Each container whose request is changed is reported once, with its names and the reason; nothing else is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A container gets what the scheduler signed for its pod on this node, and nothing from anybody else's words."""
+"""A container gets what the scheduler signed for its pod on this node, and nothing from any other source."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def with_foo(given: str) -> str:
 
 
 class TestOlderAllocations:
-    """`gen` only grows, whatever became of the containers that were made from the newer one."""
+    """`gen` only grows, also after the containers created from the newer allocation are gone."""
 
     SENTENCE = f"partage: this pod's allocation is older than one that was in force here before; {ANEW}"
     NEWER = signed(allocation(grant(share=100), gen=2))
@@ -219,7 +219,7 @@ class TestOlderAllocations:
 
 
 class TestCards:
-    """The inventory file says what exists."""
+    """The inventory file defines which cards exist."""
 
     def refused(self, stage: Stage, **changes: object) -> str:
         stage.write_inventory(inventory(card(grant()["card"], 0, **changes)))

@@ -1,4 +1,4 @@
-"""Protobuf's wire format written and read by hand: what the product's own schema is compared with."""
+"""Protobuf's wire format written and read by hand, to compare with the product's own schema."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def all_of(raw: bytes, number: int) -> list[bytes]:
 
 
 def pairs(raw: bytes, number: int) -> list[tuple[bytes, bytes]]:
-    """A repeated field of pairs."""
+    """A repeated field of key-value pairs."""
     return [((all_of(each, 1) or [b""])[0], (all_of(each, 2) or [b""])[0]) for each in all_of(raw, number)]
 
 

@@ -1,4 +1,4 @@
-"""`--check` says everything that would keep grants from being honoured, and starts nothing."""
+"""`--check` reports everything that would keep grants from being honoured, and starts nothing."""
 
 from __future__ import annotations
 

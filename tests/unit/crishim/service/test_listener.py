@@ -1,4 +1,4 @@
-"""At every moment the path leads to somebody who listens, through restarts and crashes."""
+"""At every moment a process listens at the path, through restarts and crashes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def first(path: Path) -> Iterator[Listener]:
 
 
 def accepts(listener: Listener) -> bool:
-    """Whether a connection waits for this one."""
+    """Whether a connection is pending on this listener."""
     try:
         connection, _ = listener.socket.accept()
     except BlockingIOError:
@@ -103,7 +103,7 @@ def test_clients_never_find_the_path_empty(first: Listener, path: Path) -> None:
                 client.setblocking(False)
                 try:
                     client.connect(str(path))
-                except BlockingIOError:  # so many wait that nobody more may
+                except BlockingIOError:  # the backlog is full
                     continue
                 except OSError as error:
                     failed.append(error)

@@ -1,4 +1,4 @@
-"""The advertiser can tell when kubelet spoke last."""
+"""The advertiser can tell when kubelet last called."""
 
 from __future__ import annotations
 

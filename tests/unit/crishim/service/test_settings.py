@@ -1,4 +1,4 @@
-"""Settings of crishim that cannot go together are refused."""
+"""Settings of crishim that contradict each other are refused."""
 
 from __future__ import annotations
 

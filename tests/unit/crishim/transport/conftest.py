@@ -5,5 +5,5 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def loop() -> str:
-    """The loop that crishim runs on, for async tests."""
+    """The event loop of crishim, for async tests."""
     return "uvloop"

@@ -1,4 +1,4 @@
-"""Whatever happens in whatever order, the sums agree at both ends."""
+"""For any order of events, the flow-control windows agree at both ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done with a call that makes a container, frame by frame."""
+"""The handling of a call that creates a container, frame by frame."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NONE: Fields = {}
 
 
 class Talk:
-    """One pair after both have said hello, and what it says."""
+    """One proxied connection after both handshakes, and its output."""
 
     def __init__(self, limits: QuotaLimits | None = None) -> None:
         self.pair = ConnectionPair(Quota(limits))
@@ -75,7 +75,7 @@ class Talk:
 
 
 def statuses(frames: list[Frame]) -> list[tuple[str, str]]:
-    """The gRPC statuses among frames of ours."""
+    """The gRPC statuses in frames that crishim wrote."""
     decoder = Decoder()
     found = [dict(wire.fields_of(decoder, frame.payload)) for frame in frames if frame.kind == wire.HEADERS]
     return [(fields["grpc-status"], fields["grpc-message"]) for fields in found]

@@ -1,4 +1,4 @@
-"""Over real sockets: who is read when, who is closed when, and what is left afterwards."""
+"""Over real sockets: which side is read when, which is closed when, and what is left afterwards."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ async def test_a_broken_client_costs_only_its_own_connection(tmp_path: Path, gar
 
 
 async def taken_of(writer: asyncio.StreamWriter, data: bytes, most: int) -> int:
-    """How much is taken of what one writes before nobody reads any more."""
+    """How many bytes are accepted from the writer before the other side stops reading."""
     taken = 0
     while taken < most:
         writer.write(data)

@@ -1,4 +1,4 @@
-"""The node plugin in the process in which it runs: prepares, refuses while no broker answers, and keeps nothing."""
+"""The node plugin in its own process: prepares containers, refuses while no broker answers, and keeps no state."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_broker_that_speaks_otherwise_is_not_guessed_at(root: Path, host: Runn
 
 
 def test_a_broker_that_knows_no_budgets_gets_no_container_of_one(root: Path, host: RunningHost) -> None:
-    """It would hold each of a budget's containers to the limits of all."""
+    """It would limit each of a budget's containers to the limits of all of them."""
     asked = msgspec.structs.replace(container(), budgets={GPU.name: BudgetName("pod")})
     with serving(root) as broker:
         with pytest.raises(Refused) as refused:
@@ -103,7 +103,7 @@ def test_what_the_broker_does_not_enforce_stays_a_broken_promise(root: Path, hos
 
 @pytest.fixture
 def agents(root: Path) -> Iterator[RunningHost]:
-    """The plugins as the agent of Docker and Podman has them."""
+    """The plugins as the agent of Docker and Podman runs them."""
     with RunningHost(HostSettings(node=NodeName("n1"), root=str(root), role="oci", paths=PLUGINS)) as running:
         assert not running.started.faults
         yield running
@@ -113,7 +113,7 @@ def agents(root: Path) -> Iterator[RunningHost]:
 def test_a_container_of_an_engine_is_a_claim_that_it_alone_enters(
     root: Path, agents: RunningHost, grant: GpuGrant
 ) -> None:
-    """Also one with a whole card: only the broker knows when it has ended."""
+    """Also a container with a whole card: only the broker knows when it has ended."""
     id_ = "1a" * 32
     asked = msgspec.structs.replace(container(), pod=msgspec.structs.replace(container().pod, uid=PodUid(id_)))
     with serving(root) as broker:

@@ -1,4 +1,4 @@
-"""Which containers are put under the broker, what it is told of them, and what becomes of its answer."""
+"""Which containers are put under the broker, what the broker gets of them, and how its answer is applied."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_the_broker_hears_of_which_gang_its_pod_is() -> None:
 
 
 def test_with_one_card_in_part_the_broker_hears_of_the_whole_ones_too() -> None:
-    """A card that it did not hear of would have no memory in the container."""
+    """A card that the broker did not get would have no memory in the container."""
     question = question_for(container(), granted(WHOLE, SHARE))
     assert question is not None
     assert question.grants == (WHOLE, SHARE)

@@ -1,4 +1,4 @@
-"""Nobody speaks more often than he may, and whoever rests may speak again."""
+"""No container sends more often than it may, and one that pauses may send again."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_work_of_one_container_is_paid_for_by_its_namespace() -> None:
 
 
 async def test_of_a_container_that_spent_all_no_connection_is_heard() -> None:
-    """However many it has: each would be heard once more, all at the same time."""
+    """With any number of connections: otherwise one more packet of each would be read, all at the same time."""
     heard = list[bytes]()
     served = cast("Served", SimpleNamespace(bucket=Bucket(time.monotonic(), rate=1e-3, burst=1), strangers=set()))
     pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(50)]

@@ -1,4 +1,4 @@
-"""How much of the host's memory a process may still have, as its control groups and the node say."""
+"""How much of the host's memory a process may still use, by its control groups and the node."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FIRST = ("limit_in_bytes", "usage_in_bytes", "total_inactive_file")
 
 
 class Host:
-    """Files as a kernel has them."""
+    """The files of a kernel."""
 
     def __init__(self, root: Path, *, available_mib: int = 10_000) -> None:
         self.proc, self.groups = root / "proc", root / "groups"
@@ -49,10 +49,10 @@ class Host:
     ("own", "above", "room_mib"),
     [
         ((100, 40, 0), (NO_LIMIT, 40, 0), 60),
-        ((100, 40, 15), (NO_LIMIT, 40, 0), 75),  # what the kernel takes back first is free
-        ((100, 40, 0), (50, 45, 0), 5),  # a group above has less
+        ((100, 40, 15), (NO_LIMIT, 40, 0), 75),  # what the kernel reclaims first is free
+        ((100, 40, 0), (50, 45, 0), 5),  # a parent group has less
         ((100, 140, 0), (NO_LIMIT, 140, 0), 0),
-        ((NO_LIMIT, 40, 0), (NO_LIMIT, 40, 0), 10_000),  # then it is the node's
+        ((NO_LIMIT, 40, 0), (NO_LIMIT, 40, 0), 10_000),  # then the node's limit applies
         ((90_000, 40, 0), (NO_LIMIT, 40, 0), 10_000),
     ],
 )

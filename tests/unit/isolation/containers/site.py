@@ -1,4 +1,4 @@
-"""A broker's containers over real books, folders and files, without processes, samples and a runtime."""
+"""A broker's containers with the real ledger, folders and files, without processes, samples and a runtime."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from unit.isolation.timeslices.scene import FakeAlarm
 
 
 class Nobody:
-    """Stands for sessions, samples and questions, of which there are none here."""
+    """Stands for sessions, samples and questions, which do not exist here."""
 
     def __getattr__(self, _name: str) -> Any:
         return lambda *_args, **_more: None
 
     def listener(self, _served: object, listening: socket.socket) -> Listener:
-        """Nobody connects."""
+        """No process connects."""
         return Listener(listening, on_connection=lambda _: None, counters=Counters())
 
     async def recall(self, *_: object) -> None:
-        """None has credit."""
+        """No process has credit."""
 
 
 class Site:
-    """A broker's books, leases, folders and files below a root; its sockets are closed at the end."""
+    """A broker's ledger, time slices, folders and files below a root; its sockets are closed at the end."""
 
     def __enter__(self) -> Self:
         return self
@@ -95,7 +95,7 @@ class Site:
 
     @property
     def limits(self) -> dict[str, tuple[int, int]]:
-        """Memory and share of each container."""
+        """The memory and the share of each container."""
         facts = {each.container: each.cards[CARD] for each in self.containers.facts()}
         return {name: (card.spec.memory_in_force, card.spec.share_in_force) for name, card in facts.items()}
 

@@ -1,4 +1,4 @@
-"""Containers of a pod that have a budget together come, change and go: what is kept, told and left behind."""
+"""Containers of a pod with a common budget are added, change and go: what is kept, reported and left behind."""
 
 from __future__ import annotations
 

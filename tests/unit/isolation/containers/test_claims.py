@@ -1,4 +1,4 @@
-"""Claims come, are let go of and end: with their last container, and not before they are released."""
+"""Claims are prepared, released and ended: with their last container, and not before they are released."""
 
 from __future__ import annotations
 

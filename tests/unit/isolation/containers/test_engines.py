@@ -1,4 +1,4 @@
-"""Containers of Docker and Podman: known by the hook that runs as each begins, until its first process has ended."""
+"""Containers of Docker and Podman are known from the hook at their start until their first process has ended."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CRI = RuntimeContainer("c" * 64, ContainerKey("c" * 32), 70, running=True)
 
 
 class Machine:
-    """Stands for cgroups and the node's runtime; processes are real."""
+    """Stands for cgroups and the node's runtime; the processes are real."""
 
     def __init__(self) -> None:
         self.groups: dict[int, frozenset[str]] = {}
@@ -48,7 +48,7 @@ class Machine:
         self.stopped.append(container_id)
 
     def container(self, id_: str, *, group: str | None = None) -> Enter:
-        """One whose first process has begun, and what its hook asks."""
+        """Start a container's first process; return what its hook requests."""
         process = subprocess.Popen(("sleep", "infinity"))
         self.processes.append(process)
         self.groups[process.pid] = frozenset(["machine.slice", f"libpod-{id_}.scope" if group is None else group])
@@ -75,7 +75,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
 
 
 class Broker(Site):
-    """With the engines' containers."""
+    """A site with the engines' containers."""
 
     def __init__(self, root: Path, machine: Machine, runtime: NoRuntime | None = None) -> None:
         super().__init__(root)

@@ -1,4 +1,4 @@
-"""Memory that a shrunk container still holds is given to nobody else, and a higher gen takes nothing away."""
+"""Memory that a shrunk container still holds is granted to no other one, and a higher gen takes nothing away."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def spec(gib: int, **more: Any) -> Spec:
 def asked(  # noqa: PLR0913 - what differs between tests
     mine: Spec, granted: int, held: int, *, most: int = 8, known: Spec | None = None, card: CardId = CARD
 ) -> None:
-    """On a card of 10 GiB, beside one that was granted so much, and holds so much."""
+    """Request `mine` on a card of 10 GiB, beside a container that was granted and holds these amounts."""
     there = CardSpec(id=card, memory=granted * GIB, share=100, limit=1000, most=most * GIB)
     require_returned(mine, known, [Held(there, held * GIB)], lambda _card: 10 * GIB)
 

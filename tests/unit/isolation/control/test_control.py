@@ -1,6 +1,6 @@
-"""Questions and answers cross the socket as one line, whatever stands in them; what is neither is said to be so.
+"""Requests and answers cross the socket as one line with any content; what is neither gives an error that says so.
 
-Who asks the broker gets its answer, or one sentence that says what to do, and never waits for long.
+A client of the broker gets its answer, or one sentence that says what to do, and never waits for long.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The page about isolation, the contract in the architecture, and the code say the same."""
+"""The page about isolation, the contract in the architecture, and the code agree."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SOURCES: Final = ROOT / "isolation/partage_isolation"
 
 
 def table(heading: str) -> list[str]:
-    """The first cells of a table's rows."""
+    """The first cells of the table's rows."""
     rows = PAGE[PAGE.index(heading) :].splitlines()[2:]
     cells = [row.split("|")[1].strip() for row in rows[: next(i for i, row in enumerate([*rows, ""]) if not row)]]
     return [cell.strip("`") for cell in cells]

@@ -1,4 +1,4 @@
-"""A container's folder is whole, or its container is refused with one clear error."""
+"""A container's folder is complete, or the container is refused with one clear error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is granted, lowered and written down of containers and of budgets."""
+"""What is granted, lowered and stored of containers and of budgets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An arbiter with its lines as processes would read them, and a clock in milliseconds."""
+"""An arbiter, its lines as processes would read them, and a clock in milliseconds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Line:
 
 
 class Desk:
-    """Calls the arbiter with short words, and writes what it wants written."""
+    """Calls the arbiter with short arguments, and applies its writes."""
 
     def __init__(self, policy: str = "virtual-time", **containers: int) -> None:
         timing = Timing(quantum_ns=20 * MS, drain_quanta=8)
@@ -87,7 +87,7 @@ class Desk:
         self.arbiter.stopped(key, card, (key, member), self.now)
 
     def wait(self, ms: float) -> None:
-        """Time passes, with a tick whenever one is due."""
+        """Let time pass, with a tick whenever one is due."""
         end = self.now + round(ms * MS)
         while self.arbiter.due is not None and self.arbiter.due <= end:
             self.now = max(self.now, self.arbiter.due)
@@ -96,7 +96,7 @@ class Desk:
         self.now = end
 
     def run(self, ms: int, *keys: BudgetKey) -> None:
-        """Those launch all the time, and say at once when their work is done."""
+        """Let time pass while these containers launch all the time, and report at once when their work is done."""
         for _ in range(ms):
             self.wait(1)
             for place, entry in list(self.arbiter.node.entries.items()):
@@ -107,13 +107,13 @@ class Desk:
         return self.lines[key, card]
 
     def state(self, key: BudgetKey, card: CardId = CARD) -> LineState:
-        """As a process sees it: a lease past its deadline is closed."""
+        """The state as a process sees it: a time slice past its deadline is closed."""
         line = self.line(key, card)
         is_over = line.state is LineState.TIMESLICE and line.deadline <= self.now
         return LineState.CLOSED if is_over else line.state
 
     def left_ms(self, key: BudgetKey, card: CardId = CARD) -> float:
-        """Of its lease; 0.02 ms are lost by rounding."""
+        """The rest of the time slice; 0.02 ms are lost by rounding."""
         return round((self.line(key, card).deadline - self.now) / MS, 1)
 
     def shares(self, key: BudgetKey, card: CardId = CARD) -> Shares:

@@ -1,7 +1,8 @@
-"""Containers, and processes in them that keep to the protocol as the library does.
+"""Containers, and processes in them that follow the protocol as the library does.
 
-They launch only while their line is open, say that they have drained only when they have, and launch nothing more under
-an epoch whose end they have said. Some never say anything. What is written for them must be right when it is written.
+They launch only while their line is open, report that they have drained only when they have, and launch nothing more
+under an epoch whose end they have reported. Some never report anything. The page must be right at the moment when it is
+written.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ Place = tuple[BudgetKey, CardId]
 
 @dataclass(eq=False)
 class Program:
-    """A process as it really is."""
+    """The real state of a process."""
 
     place: Place
     is_deaf: bool
-    """It never says that its work is done."""
+    """It never reports that its work is done."""
     launched: int | None = None
-    """The epoch under which it launched what is still under way."""
+    """The epoch under which it launched its work in flight."""
     ended: int | None = None
-    """The epoch that it said to be over."""
+    """The epoch that it reported as ended."""
     wants: bool = False
 
 
@@ -67,7 +68,7 @@ class Programs(RuleBasedStateMachine):
         self.programs: list[Program] = []
         self.limits: dict[Place, tuple[int, int]] = {}
 
-    # ---- What is there -----------------------------------------------------------------------------------------------
+    # ---- State -------------------------------------------------------------------------------------------------------
 
     def entry(self, place: Place) -> RunQueueEntry:
         return self.arbiter.node.entries[place]
@@ -79,7 +80,7 @@ class Programs(RuleBasedStateMachine):
         return program in self.entry(program.place).silent
 
     def obey(self) -> None:
-        """The page is written; what the writes say must be right at that moment."""
+        """Write the page as the arbiter decided; each write must be right at that moment."""
         for act in self.arbiter.take():
             if isinstance(act, Write):
                 self.write(act)
@@ -95,7 +96,7 @@ class Programs(RuleBasedStateMachine):
             self.judge(place)
 
     def judge(self, place: Place) -> None:
-        """Nobody else's line is open, and nobody else's work is under way that is still waited for."""
+        """No other line is open, and no other container has work in flight that the arbiter still waits for."""
         for other, line in self.lines.items():
             assert other == place or other[1] != place[1] or not line.is_open(self.now), (place, other, line)
         for program in self.programs:
@@ -142,7 +143,7 @@ class Programs(RuleBasedStateMachine):
 
     @rule(which=WHICH)
     def join_again(self, which: int) -> None:
-        """A new connection: what was under way goes on, and what was said counts no more."""
+        """Connect again: work in flight goes on, and earlier reports no longer count."""
         program = self.pick(which)
         if program and program.launched is None:
             program.ended, program.wants = None, False
@@ -159,7 +160,7 @@ class Programs(RuleBasedStateMachine):
 
     @rule(which=WHICH)
     def launch(self, which: int) -> None:
-        """At the gate: launches, or says that it wants to."""
+        """At the gate: launch, or report that it wants to."""
         program = self.pick(which)
         if program:
             self.at_gate(program)

@@ -1,6 +1,6 @@
-"""Whatever order things happen in, a card is one container's at a time, and nobody who is promised time waits for ever.
+"""For any order of events, a card is one container's at a time, and no container that is guaranteed time starves.
 
-Messages with old and forged epochs come between those of processes that keep to the protocol.
+Messages with old and forged epochs arrive between those of processes that follow the protocol.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _steps = st.sampled_from([0, 1, 20_000, MS, 3 * MS, 7 * MS, 25 * MS, 120 * MS, 3
 class World(Programs):
     @rule(which=WHICH, epoch=st.integers(0, EPOCHS - 1), what=st.integers(0, 2))
     def forge(self, which: int, epoch: int, what: int) -> None:
-        """An epoch that is not the line's own says nothing."""
+        """A message with another epoch than the line's has no effect."""
         program = self.pick(which)
         if program is None or epoch == self.lines[program.place].epoch:
             return
@@ -65,7 +65,7 @@ class World(Programs):
         self.obey()
         assert self.arbiter.due is None or self.arbiter.due > self.now
 
-    # ---- What always holds -------------------------------------------------------------------------------------------
+    # ---- Invariants --------------------------------------------------------------------------------------------------
 
     @invariant()
     def a_card_is_open_for_one_container(self) -> None:
@@ -91,7 +91,7 @@ class World(Programs):
                 assert all(0 <= part <= 1.0001 for part in windows), shares
 
     def teardown(self) -> None:
-        """From here on everybody who can speaks, and launches all the time: each who is promised time gets some."""
+        """From now on all that can report do so and launch all the time; each that is guaranteed time gets some."""
         waiting = {}
         for program in [program for program in self.programs if not program.is_deaf]:
             self.at_gate(program)
@@ -122,7 +122,7 @@ class World(Programs):
 
 
 class GangOfPods(World):
-    """Three containers of one gang, and one that is of none."""
+    """Three containers of one gang, and one without a gang."""
 
     in_gang = frozenset(KEYS[:3])
 
@@ -145,7 +145,7 @@ class GangOfPods(World):
 
 
 class StrictCaps(World):
-    """The same promises, but the last: who is at its share waits."""
+    """The same guarantees except the last one: a container at its share waits."""
 
     policy = "caps"
 
@@ -154,7 +154,7 @@ class StrictCaps(World):
 
 
 class Gemini(World):
-    """Published policies too keep a card for one."""
+    """Published policies give a card to one container at a time too."""
 
     policy = "gemini"
 

@@ -129,7 +129,7 @@ def test_it_is_free_only_where_it_is_alone_on_all_its_cards() -> None:
     assert desk.state(A, CARD) is FREE
 
 
-# ---- Of pods ---------------------------------------------------------------------------------------------------------
+# ---- Gangs of pods ---------------------------------------------------------------------------------------------------
 
 
 TRAIN = Gang(Namespace("team"), "train", 2)
@@ -137,7 +137,7 @@ D = BudgetKey("d")
 
 
 def two_ranks(gang: Gang | None = TRAIN) -> Desk:
-    """A and B are of a gang, each with a card of its own; C floods A's card and D B's."""
+    """A and B are in a gang, each with a card of its own; C floods A's card and D B's."""
     desk = Desk()
     for key, card, its in ((A, CARD, gang), (B, OTHER, gang), (C, CARD, None), (D, OTHER, None)):
         desk.put(key, share=500, card=card, gang=its)
@@ -150,7 +150,7 @@ def ranks(desk: Desk) -> tuple[LineState, LineState]:
 
 
 def running(desk: Desk) -> Desk:
-    """C began on its card, D 7 ms later on the other; A and B wait, and C's turn is over first."""
+    """C began on its card, D 7 ms later on the other; A and B wait, and C's turn ends first."""
     desk.want(C)
     desk.wait(7)
     desk.want(D, card=OTHER)
@@ -232,7 +232,7 @@ def test_one_that_is_dropped_leaves_the_others_as_they_are() -> None:
 
 
 def trained(*others: Container, knows_gangs: bool = True) -> Figures:
-    """Two of a gang on a card each, with a share of 0.3, have collectives that spin; others want their cards always."""
+    """Two gang members with a card and a share of 0.3 each run spinning collectives; others always want their cards."""
     gang = tuple(Container(300, training(), cards=(card,), gang="train") for card in (0, 1))
     return run(Case((*gang, *others), lasts_ns=5 * SECOND, knows_gangs=knows_gangs))
 

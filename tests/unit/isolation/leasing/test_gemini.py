@@ -1,4 +1,4 @@
-"""Gemini's policy decides as its source does: usage in a window, who is first, quotas from bursts, over-use."""
+"""Gemini's policy decides as its source does: usage in a window, order, quotas from bursts, overuse."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ OURS = Gemini()
 KUBESHARE = Gemini(quota_ns=300 * MS, least_ns=20 * MS)
 _PARAMETERS = st.sampled_from([OURS, KUBESHARE])
 _TOKENS = st.lists(st.tuples(st.integers(0, 4000), st.integers(1, 3000)), min_size=1, max_size=12)
-"""How long it was away, and then had the card, in ms."""
+"""How long it was without the card, and then how long it had the card, in ms."""
 
 
 def has(account: Tally, gemini: Gemini, held: int, now: int) -> None:
-    """It asks, and has the card until now."""
+    """Request the card, and hold it until `now`."""
     gemini.asks(account, now - held)
     gemini.charge(account, held, now)
     gemini.ended(account, now, is_idle=True)
 
 
 def after(tokens: Sequence[tuple[int, int]], account: Tally, gemini: Gemini) -> tuple[int, list[tuple[int, int]]]:
-    """The end of the last of them, and from when to when it had each."""
+    """The end of the last token, and the start and end of each."""
     now, had = NOW, []
     for away, held in tokens:
         now += (away + held) * MS
@@ -59,7 +59,7 @@ def test_each_token_counts_with_the_part_that_lies_in_the_window(
 def test_work_after_a_token_lengthens_it_and_never_past_now(
     tokens: list[tuple[int, int]], late: int, passed: int
 ) -> None:
-    """Until it asks again. A refund shortens it, and never below nothing."""
+    """Until its next request. A refund shortens it, and never below zero."""
     account = Tally(500, 1000)
     now, had = after(tokens, account, OURS)
     start, end = had[-1]
@@ -76,7 +76,7 @@ def test_what_overruns_its_quota_is_used_in_full() -> None:
     assert OURS.used(account, NOW) == 400 * MS
 
 
-# ---- Who may, and who is first ---------------------------------------------------------------------------------------
+# ---- Eligibility and order -------------------------------------------------------------------------------------------
 
 
 @given(st.integers(1, 999), _TOKENS)
@@ -94,7 +94,7 @@ def test_above_its_limit_in_the_window_a_container_waits_until_it_is_below(
 
 
 def test_one_that_is_alone_reaches_its_limit_from_the_start() -> None:
-    """In a window that is younger than ten seconds as well, and never by more than a token."""
+    """Also in a window that is younger than ten seconds, and never exceeded by more than a token."""
     account, now, had = Tally(0, 500), NOW, 0
     for _ in range(100):
         OURS.asks(account, now)
@@ -109,7 +109,7 @@ def test_one_that_is_alone_reaches_its_limit_from_the_start() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 1000), st.integers(1, 9000)), min_size=2, max_size=2))
 def test_the_order_is_by_what_is_missing_of_a_share_then_by_usage(two: list[tuple[int, int]]) -> None:
-    """As the published comparison has it, between two that both used something."""
+    """As in the published comparison, between two that both used something."""
     accounts = [Tally(share, 1000) for share, _ in two]
     for account, (_, held) in zip(accounts, two, strict=True):
         OURS.charge(account, held * MS, NOW)
@@ -138,7 +138,7 @@ def test_one_that_used_nothing_in_the_window_is_served_at_once() -> None:
 
 
 def test_a_quota_follows_the_burst_that_is_expected() -> None:
-    """Half of the burst and half of the last quota, between its bounds."""
+    """Half of the burst plus half of the last quota, within its bounds."""
     account, now = Tally(500, 1000), NOW
     quotas: list[int | None] = []
     for _ in range(6):
@@ -190,7 +190,7 @@ _PAUSES = st.one_of(st.integers(0, 3), st.integers(0, 2000), st.just(3000))
 @given(st.lists(st.tuples(st.integers(1, 50), _PAUSES), min_size=1, max_size=20))
 @example([(5, 2)])
 def test_the_longest_burst_of_three_seconds_is_expected(lived: list[tuple[int, int]]) -> None:
-    """Bursts and pauses in ms. Pauses of 2 ms or less merge bursts; where all are below, a burst counts twice."""
+    """Bursts and pauses in ms. Pauses of 2 ms or less merge bursts; if all are that short, a burst counts twice."""
     bursts, now = Bursts(), NOW
     seen: list[tuple[int, int]] = []
     pauses: list[tuple[int, int]] = []

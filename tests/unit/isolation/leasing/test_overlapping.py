@@ -1,4 +1,4 @@
-"""A card divides its time among processes: a container with many of them has no more of it for that."""
+"""A card divides its time among processes: a container with many of them gets no more of it."""
 
 from __future__ import annotations
 
@@ -53,5 +53,5 @@ def test_two_containers_of_such_processes_are_told_apart() -> None:
 @pytest.mark.slow
 def test_requests_beside_them_have_their_share_and_wait_no_longer_than_a_drain() -> None:
     figures = beside(Container(300, inference()), Container(700, LONG, processes=4))
-    assert figures.shares[0] == pytest.approx(0.2, abs=0.01)  # all that they ask for
+    assert figures.shares[0] == pytest.approx(0.2, abs=0.01)  # all that they request
     assert figures.quantile_ms(0, 0.99) <= 250

@@ -1,6 +1,6 @@
-"""Everybody gets what he was promised, whatever goes wrong: whole nodes in simulated time, the same each time.
+"""Each container gets its guaranteed time under any fault: whole nodes in simulated time, deterministically.
 
-Shares are of a card's real time. Programs that leave gaps themselves are measured by what they reach alone.
+Shares are of a card's real time. Programs that leave gaps themselves are measured only by what they reach.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def test_the_same_seed_gives_the_same_figures() -> None:
     assert run(case) == run(case)
 
 
-# ---- Troubles --------------------------------------------------------------------------------------------------------
+# ---- Faults ----------------------------------------------------------------------------------------------------------
 
 
 _WORKLOADS = pytest.mark.parametrize("workload", [flood(MS), launch_and_wait(MS), inference()])
@@ -240,7 +240,7 @@ def test_gangs_that_cross_get_their_shares_and_never_block_each_other(seed: int)
     containers = tuple(Container(500, flood(MS), cards=cards) for cards in rings)
     figures = run(Case(containers, lasts_ns=8 * SECOND, seed=seed))
     for number in range(3):
-        assert figures.shares[number] >= 0.6  # two cards, one of three turns; two where cards are free
+        assert figures.shares[number] >= 0.6  # two cards in one of three turns; two where cards are free
 
 
 def test_a_gang_runs_on_no_card_at_the_cost_of_what_others_were_promised() -> None:
@@ -297,7 +297,7 @@ def test_collectives_of_gangs_that_cross_end() -> None:
 
 
 def test_a_gang_whose_cards_were_given_apart_comes_together_again() -> None:
-    """One process asked a little later than the others: their collective runs without an end until it is served."""
+    """One process requested a little later than the others: their collective runs without an end until it is served."""
     figures = trained(
         Container(50, launch_and_wait(MS), cards=(2,), processes=3),
         Container(100, training(), cards=(0, 1, 2)),

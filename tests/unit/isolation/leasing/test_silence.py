@@ -1,4 +1,4 @@
-"""Processes that do not say in time that their work is done."""
+"""Processes that do not report in time that their work is done."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CLOSED, TIMESLICE, SOLE, FREE = LineState
 
 
 def waited_for_in_vain() -> Desk:
-    """A never said that it was done; B runs since."""
+    """A never reported that it was done; B has been running since."""
     desk = Desk(a=500, b=500)
     desk.want(A)
     desk.wait(50)

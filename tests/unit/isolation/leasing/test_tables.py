@@ -1,4 +1,4 @@
-"""What the arbiter goes by: the table of a lease's life, policies, meters and the word of a line."""
+"""The tables of the arbiter: the life of a time slice, policies, meters and the word of a line."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_debt_stays_and_credit_ends() -> None:
 
 @given(st.integers(1, 999), st.lists(st.integers(0, 20), min_size=1, max_size=30))
 def test_nobody_gets_above_the_ceiling_for_long(limit: int, waits: list[int]) -> None:
-    """Turns as long as they may be, as often as they may: the sum stays below the limit and one burst."""
+    """The longest turns as often as possible: the sum stays below the limit plus one burst."""
     account, now, held = Tally(0, limit), NOW, 0
     for wait in waits:
         now = max(now + wait * MS, OURS.opens_at(account, now + wait * MS))
@@ -164,7 +164,7 @@ def test_an_amount_that_is_longer_than_the_memory_fills_it_and_no_more() -> None
 
 @given(st.lists(st.tuples(st.integers(0, 3 * SECOND), st.integers(0, 3 * SECOND)), max_size=20))
 def test_nothing_gets_lost(steps: list[tuple[int, int]]) -> None:
-    """Held times and pauses in any lengths: a minute's window has what was held in it."""
+    """Hold times and pauses of any length: a minute's window contains all time held in it."""
     meter, now, held = Meter(0), 0, 0
     for hold, pause in steps[:9]:
         meter.add(now, now + hold, hold)

@@ -1,4 +1,4 @@
-"""One card: who has it without a deadline, how turns are given, lengthened, ended and charged, and what changes."""
+"""One card: who has it without a deadline, and how turns are given, extended, ended, charged and changed."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_who_owes_ends_no_turn_without_a_deadline_at_once() -> None:
 
 
 def held_by_a() -> Desk:
-    """A has a turn of 20 ms, and B waits; A owes."""
+    """A has a turn of 20 ms, and B waits; A is in debt."""
     desk = Desk(a=500, b=500)
     desk.want(B)
     desk.wait(8)
@@ -170,7 +170,7 @@ def test_a_turn_that_its_holder_ends_himself_is_over() -> None:
     assert (desk.state(A), desk.state(B)) == (CLOSED, TIMESLICE)
 
 
-# ---- Who is idle -----------------------------------------------------------------------------------------------------
+# ---- Idle containers -------------------------------------------------------------------------------------------------
 
 
 def test_who_is_idle_gives_the_card_up_and_pays_no_more() -> None:
@@ -226,7 +226,7 @@ def test_a_process_that_was_idle_and_wants_to_go_on_is_not_idle_any_more(state: 
 
 
 def first_is_between_two_launches() -> Desk:
-    """A, who is still first, has just ended a turn; B waits."""
+    """A, which is still first, has just ended a turn; B waits."""
     desk = Desk(a=900, b=100)
     desk.want(B)
     desk.wait(20)

@@ -1,8 +1,8 @@
-"""A few processes, a broker and a card, of which one thing happens at a time, in any order.
+"""A few processes, a broker and a card, with one event at a time, in any order.
 
-The processes do as the library does, the broker as `wire/parked.py`, over the real ledger. A packet waits in its queue
-until the broker reads it, a hint until the process does. All claims are written down: a process claims what it asks for
-before it does, and gives the claim up after it has said what it freed.
+The processes act as the library does, the broker as `wire/parked.py`, over the real ledger. A packet waits in its queue
+until the broker reads it, a hint until the process does. All claims are recorded: a process claims what it asks for
+before it asks, and gives the claim up after it has reported what it freed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Answer:
 
 @dataclass(eq=False)
 class Program:
-    """One thread asks at a time; others free, and take what there is credit for."""
+    """One thread asks at a time; others free, and take what credit covers."""
 
     process: Process
     held: list[int] = field(default_factory=list[int])
@@ -59,7 +59,7 @@ class Program:
     has_returned: bool = False
     changes_before: int = 0
     since: int = 0
-    """Where in the history of claims its call began."""
+    """The position in the history of claims at which its call began."""
     calls: deque[Packet] = field(default_factory=deque[Packet])
     hints: deque[int] = field(default_factory=deque[int])
     answers: deque[Answer] = field(default_factory=deque[Answer])
@@ -121,10 +121,10 @@ class World:
         self.numbers = itertools.count(1)
         self.refused = self.lent = 0
 
-    # ---- One thing happens -------------------------------------------------------------------------------------------
+    # ---- Events ------------------------------------------------------------------------------------------------------
 
     def step(self) -> None:
-        """Mostly something that is under way goes on."""
+        """Mostly continue something that is in progress."""
         under_way = list(self.under_way())
         is_new = not under_way or self.random.random() < NEWS
         self.random.choice(list(self.new()) if is_new else under_way)()

@@ -1,4 +1,4 @@
-"""A keeper in memory that keeps what the file would: bytes, from which a ledger can be made again."""
+"""A journal in memory that keeps what the file would: bytes, from which a ledger can be restored."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Kept:
             del self.rows[name]
 
     def belongs(self, owner: ContainerKey | BudgetKey, namespace: str) -> None:
-        """It knows no bounds."""
+        """It has no bounds."""
 
     def read(self) -> tuple[Row, ...]:
         found = [read_row((place, bytes(PLACE_BYTES)))[2] for place in self.rows.values()]
@@ -78,7 +78,7 @@ def ledger_of(
     in_limit: bool = True,
     budget: BudgetKey | None = None,
 ) -> Ledger:
-    """With one container that has one card; or `budget`: with two that have it together."""
+    """A ledger with one container that has one card; with `budget`, two containers share it."""
     ledger = Ledger(kept or Kept(), context_in_limit=in_limit, context_size=lambda _: context)
     for key in (KEY, OTHER) if budget else (KEY,):
         ledger.put(key, (book(limit),), budget)
@@ -111,5 +111,5 @@ def charged(ledger: Ledger) -> int:
 
 
 def sample(ledger: Ledger, shown: dict[int, int], exact: dict[tuple[int, int], int] | None = None) -> tuple[int, ...]:
-    """One in which nothing happens meanwhile."""
+    """A sample during which nothing happens."""
     return rules.apply(ledger, rules.begin(ledger, CARD, 10), rules.Shown(shown, dict.fromkeys(shown, 1), exact or {}))

@@ -1,9 +1,9 @@
-"""Whatever order things happen in, the ledger never lends beyond a limit and refuses nothing that fits.
+"""For any order of events, the ledger never lends beyond a limit and refuses nothing that fits.
 
-A world of processes that keep to the protocol, with a card that says what they really hold. They are of two containers
-with one budget; a container by itself is the case where all are of one. Its bookkeeping is naive: sums over what is
-there. Deaths, detached processes, executed programs, samples that take their time, recalls and restarts of the broker
-come in any order.
+A world of processes that follow the protocol, with a card that reports what they really hold. They belong to two
+containers with one budget; a single container is the case where all belong to one. Its bookkeeping is naive: sums over
+what exists. Deaths, detached processes, executed programs, slow samples, recalls and restarts of the broker come in any
+order.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _whom = st.integers(min_value=0, max_value=3)
 
 @dataclass
 class Program:
-    """A process as it really is."""
+    """The real state of a process."""
 
     pid: int
     start: int
@@ -42,14 +42,14 @@ class Program:
     container: ContainerKey = KEY
     used: int = 0
     managed: int = 0
-    """Of that, what the card shows as no process's."""
+    """The part of `used` that the card attributes to no process."""
     lent: int = 0
-    """As its library believes."""
+    """The lent amount as its library knows it."""
     credit: int = 0
     changes: int = 0
     context: int = 0
     lag: int = 0
-    """Freed by the program, and not by the driver yet."""
+    """Freed by the program, and not yet by the driver."""
     alive: bool = True
     connected: bool = True
 
@@ -71,11 +71,11 @@ class World(RuleBasedStateMachine):
         self.clock = 100
         self.programs: list[Program] = []
         self.lingering: list[Program] = []
-        """Dead, and the driver has not freed what they held."""
+        """Dead processes whose memory the driver has not freed yet."""
         self.samples: list[tuple[Beginning, dict[int, int], dict[int, int], dict[int, Amounts]]] = []
         self.tokens = 0
 
-    # ---- What is really there ----------------------------------------------------------------------------------------
+    # ---- Real state --------------------------------------------------------------------------------------------------
 
     @property
     def shown(self) -> dict[int, int]:
@@ -110,7 +110,7 @@ class World(RuleBasedStateMachine):
     @precondition(lambda self: len(self.programs) < 4)
     @rule(reuse=st.booleans(), container=st.sampled_from([KEY, OTHER]))
     def begin(self, reuse: bool, container: ContainerKey) -> None:  # noqa: FBT001
-        """A new process, perhaps with the pid of a dead one: that of one which lives is never given again."""
+        """Start a process, perhaps with the pid of a dead one; pids of live processes are not reused."""
         self.tokens += 1
         living = {program.pid for program in self.programs}
         free = [each.pid for each in self.lingering if not each.held and each.pid not in living]
@@ -136,7 +136,7 @@ class World(RuleBasedStateMachine):
 
     @rule(index=_whom)
     def execute(self, index: int) -> None:
-        """The driver frees everything, in time; the new program knows nothing of before."""
+        """The driver frees everything eventually; the new program knows nothing of the old one."""
         program = self.pick(index)
         if program:
             self.tokens += 1
@@ -190,7 +190,7 @@ class World(RuleBasedStateMachine):
 
     @rule(index=_whom, amount=_amounts)
     def free_managed(self, index: int, amount: int) -> None:
-        """When the call returns the driver has it back."""
+        """The driver has the memory back when the call returns."""
         program = self.pick(index)
         if program is not None:
             amount = min(program.managed, amount)
@@ -198,7 +198,7 @@ class World(RuleBasedStateMachine):
             self.is_free(program, amount)
 
     def hide(self, program: Program, amount: int) -> None:
-        """Said before the driver is asked for it, and once it has taken it back."""
+        """Reported before the driver is asked for it, and after the driver has taken it back."""
         program.managed += amount
         program.changes += 1
         self.ledger.accounting.told(self.process(program), 0, self.amounts(program))
@@ -239,7 +239,7 @@ class World(RuleBasedStateMachine):
         return isinstance(verdict, Lent)
 
     def judge(self, program: Program, wanted: int, verdict: Verdict) -> None:
-        """Nothing beyond the limit; and no refusal of what would fit if everybody had only what he really has."""
+        """Nothing exceeds the limit; nothing is refused that would fit if processes had only what they really hold."""
         again = self.ledger.accounting.lend(
             self.process(program), 0, self.amounts(program, wanted), patience=Patience.NONE
         )
@@ -254,21 +254,21 @@ class World(RuleBasedStateMachine):
         assert others + wanted + program.lag + self.fixed() + unheard + settling > self.limit
 
     def slack(self, program: Program) -> int:
-        """Credit of one who cannot be asked for it."""
+        """Credit of a process that can't be asked for it."""
         account = self.process(program).accounts.get(0)
         return 0 if program.connected or account is None else account.lent - program.used
 
     def settling(self, process: Process) -> int:
-        """What the driver may still have of the dead, and nothing shows."""
+        """What the driver may still hold of dead processes and no sample shows."""
         account = process.accounts.get(0)
         return account.hidden if account is not None and process.state is State.DEAD else 0
 
     def fixed(self) -> int:
-        """What is charged for contexts: a measured one may fall later than it is really gone."""
+        """The charge for contexts: a measured one may fall later than the context is really gone."""
         return self.budget.fixed(0)
 
     def settle(self, asker: Process) -> None:
-        """The others give back, and a sample is taken."""
+        """The other processes return their credit, and a sample is taken."""
         for process in list(lenders(self.budget, 0, asker)):
             program = next(each for each in self.programs if each.id == process.id)
             program.lent, program.credit = program.used, 0
@@ -315,7 +315,7 @@ class World(RuleBasedStateMachine):
 
     @rule()
     def restart(self) -> None:
-        """Killed at any moment; processes come again later."""
+        """Kill the broker at any moment; processes reconnect later."""
         before = {process.id: sum(each.total for each in process.accounts.values()) for process in self.all()}
         self.ledger = restarted(self.kept, self.limit, context=CONTEXT, budget=BUDGET)
         self.limit_is(self.limit)
@@ -337,7 +337,7 @@ class World(RuleBasedStateMachine):
     def all(self) -> list[Process]:
         return list(self.budget.processes.values())
 
-    # ---- What always holds -------------------------------------------------------------------------------------------
+    # ---- Invariants --------------------------------------------------------------------------------------------------
 
     @invariant()
     def whatever_is_held_is_charged(self) -> None:
@@ -359,7 +359,7 @@ class World(RuleBasedStateMachine):
                 assert min(account.lent, account.unproved, account.overhead, account.reserved) >= 0
 
     def teardown(self) -> None:
-        """At the end, with everybody gone and the driver done, nothing is charged."""
+        """At the end, with all processes gone and the driver done, nothing is charged."""
         for program in list(self.programs):
             self.ledger.lives.died(self.process(program), self.now())
         self.programs, self.lingering, self.samples = [], [], []

@@ -1,4 +1,4 @@
-"""What several containers of a pod have together is one account, and each stays itself in it."""
+"""What several containers of a pod share is one account, in which each stays distinct."""
 
 from __future__ import annotations
 

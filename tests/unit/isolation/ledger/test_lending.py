@@ -1,4 +1,4 @@
-"""What the ledger lends, refuses and parks, one promise at a time."""
+"""What the ledger lends, refuses and defers, one rule at a time."""
 
 from __future__ import annotations
 
@@ -153,11 +153,11 @@ def test_a_second_context_is_charged_too_before_the_first_one_is_measured() -> N
     ledger = ledger_of(GIB, context=300 * MIB)
     process = process_of(ledger)
     for count in (1, 2, 3):
-        for _ in range(2):  # an answer that was lost
+        for _ in range(2):  # a retry after a lost answer
             assert isinstance(ledger.accounting.context(process, 0, Amounts(0, 0)), Lent)
         ledger.accounting.context_ended(process, 0, made=True)
         assert charged(ledger) == count * 300 * MIB
-    assert isinstance(ledger.accounting.context(process, 0, Amounts(0, 0)), Defer)  # until a sample shows them
+    assert isinstance(ledger.accounting.context(process, 0, Amounts(0, 0)), Defer)  # until a sample shows the contexts
     assert sample(ledger, {10: 750 * MIB}, {process.id: 0}) == ()
     assert charged(ledger) == 750 * MIB
 
@@ -190,11 +190,11 @@ def test_before_any_context_was_measured_the_next_ones_take_what_is_charged_for_
     one, other = process_of(ledger, 10), process_of(ledger, 11)
     ledger.accounting.context(one, 0, Amounts(0, 0))
     ledger.accounting.context_ended(one, 0, made=True)
-    assert sample(ledger, {10: 64 * MIB}) == ()  # a busy process: it is no more than that
+    assert sample(ledger, {10: 64 * MIB}) == ()  # a busy process: its context is no larger than that
     lend(ledger, one, 900 * MIB)
     assert isinstance(
         ledger.accounting.context(other, 0, Amounts(0, 0)), Defer
-    )  # the first one may be found to be less
+    )  # the first one may turn out to be smaller
     assert isinstance(ledger.accounting.context(other, 0, Amounts(0, 0), patience=Patience.NONE), Refused)
     ledger.accounting.returned(one, 0, Amounts(800 * MIB, 800 * MIB, 1))
     sample(ledger, {10: 864 * MIB})

@@ -1,4 +1,4 @@
-"""Memory that several processes hold is charged once: to its maker while he has it, then to the container."""
+"""Memory that several processes hold is charged once: to its maker while it has it, then to the container."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OPENED = Shared(NAME)
 
 
 def maker_of(ledger: Ledger, pid: int = 10, lent: int = SIZE) -> Process:
-    """With memory that others can open."""
+    """A process with memory that others can open."""
     process = process_of(ledger, pid)
     ledger.accounting.lend(process, 0, Amounts(0, lent), patience=Patience.NONE)
     ledger.accounting.returned(process, 0, Amounts(lent, lent))

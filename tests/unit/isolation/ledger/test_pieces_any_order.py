@@ -1,4 +1,4 @@
-"""What is charged is what the card has, to the byte: each piece once, for as long as anybody has it.
+"""The card's memory is charged to the byte: each piece once, for as long as any process has it.
 
 Processes make, open, free and close pieces and die in any order, and the broker is killed.
 """
@@ -27,7 +27,7 @@ _any = st.integers(0, 1 << 16)
 
 @dataclass(eq=False)
 class Made:
-    """One piece as it really is."""
+    """The real state of a piece."""
 
     maker: int
     number: int
@@ -38,7 +38,7 @@ class Made:
     is_made: bool = True
     openers: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
     witnesses: set[int] = field(default_factory=set[int])
-    """All who lived when its maker last gave some of it back, where anybody may have it."""
+    """All processes that lived when its maker last gave some of it back, if any process may have it."""
     left: int = 0
 
 
@@ -94,7 +94,7 @@ class World(RuleBasedStateMachine):
     @precondition(lambda self: self.pids and self.pieces)
     @rule(who=_any, index=_any, which=_any)
     def open(self, who: int, index: int, which: int) -> None:
-        """The driver gives it as long as anybody has it; by a name that the broker no longer knows it says its size."""
+        """The driver opens it as long as a process has it; a name that the broker no longer knows is skipped."""
         piece = self.pieces[index % len(self.pieces)]
         pid, name = self.pids[who % len(self.pids)], piece.names[which % len(piece.names)]
         known = piece.is_made or piece.witnesses or name in {each for _, each in piece.openers}
@@ -116,7 +116,7 @@ class World(RuleBasedStateMachine):
     @precondition(lambda self: self.pieces)
     @rule(index=_any, twice=st.booleans(), part=st.integers(1, 2))
     def free(self, index: int, twice: bool, part: int) -> None:  # noqa: FBT001
-        """All that is left of it, or half of that."""
+        """All that is left of the piece, or half of it."""
         piece = self.pieces[index % len(self.pieces)]
         if piece.is_made:
             more = -(-(piece.size - piece.given) // part)
@@ -137,7 +137,7 @@ class World(RuleBasedStateMachine):
     @precondition(lambda self: self.pids)
     @rule(index=_any, executes=st.booleans())
     def die(self, index: int, executes: bool) -> None:  # noqa: FBT001
-        """Or execute another program, by which nothing of before is its own."""
+        """Or execute another program, which owns nothing of the old one."""
         pid = self.pids.pop(index % len(self.pids))
         for piece in self.pieces:
             piece.openers = {opener for opener in piece.openers if opener[0] != pid}
@@ -158,7 +158,7 @@ class World(RuleBasedStateMachine):
             assert self.ledger.lives.resume(KEY, (pid, pid), self.process(pid).token)
 
     def settle(self) -> None:
-        """Credit is given back, and a sample taken."""
+        """Return credit, and take a sample."""
         for pid in self.pids:
             self.ledger.accounting.returned(self.process(pid), 0, Amounts(self.made_by(pid), self.made_by(pid)))
         shown = {pid: self.made_by(pid) for pid in self.pids if self.made_by(pid)}

@@ -1,4 +1,4 @@
-"""A refusal that is sure is right: at some moment while it was asked for, all claimed more than the limit."""
+"""A confirmed refusal is right: at some moment during the request, all claims together exceeded the limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What samples change: of blind cards, of processes that overlap them, and what they teach about contexts."""
+"""What samples change: blind cards, overlapping processes, and learned sizes of contexts."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def shown(amount: int, exact: int | None = None) -> Shown:
 
 
 def overtaken() -> tuple[Ledger, Beginning]:
-    """While the older sample runs the process takes more, and frees it; a later one is over first."""
+    """While the older sample runs, the process takes more and frees it; a later sample ends first."""
     ledger = ledger_of(LIMIT)
     process = process_of(ledger, PID)
     ledger.accounting.lend(process, 0, Amounts(0, HELD))
@@ -142,7 +142,7 @@ MANAGED = 600 * MIB
 
 
 def with_managed() -> tuple[Ledger, Process]:
-    """All that its process uses, beside a context."""
+    """Managed memory is all that its process uses, apart from a context."""
     ledger = ledger_of(LIMIT, context=CONTEXT)
     process = begun(ledger, lent=MANAGED)
     ledger.accounting.told(process, 0, Amounts(MANAGED, MANAGED, 1, hidden=MANAGED))
@@ -150,7 +150,7 @@ def with_managed() -> tuple[Ledger, Process]:
 
 
 def test_a_context_beside_managed_memory_is_charged() -> None:
-    """Else what the card shows were taken for a part of what was lent."""
+    """Otherwise what the card shows would be taken for a part of what was lent."""
     ledger, process = with_managed()
     for _ in range(5):
         rules.apply(ledger, rules.begin(ledger, CARD, 10), shown(CONTEXT, exact=MANAGED))
@@ -200,7 +200,7 @@ def test_a_process_can_not_say_more_of_managed_memory_than_was_ever_granted() ->
     assert charged(ledger) == LIMIT + CONTEXT
 
 
-# ---- What contexts take ----------------------------------------------------------------------------------------------
+# ---- The sizes of contexts -------------------------------------------------------------------------------------------
 
 
 TWIN, OTHER = CardId("GPU-2"), CardId("GPU-3")
@@ -224,7 +224,7 @@ def test_a_large_one_does_not_refuse_the_next_ones_in_small_slices() -> None:
 
 
 def test_where_all_become_larger_that_is_learned() -> None:
-    """Another driver, say; and the last ones alone are kept."""
+    """For example with another driver; only the last ones are kept."""
     assert learned(*repeat(SMALL, _MANY), *repeat(LARGE, 30)).size(CARD) == LARGE
 
 

@@ -1,6 +1,6 @@
-"""What is charged follows every change: the sums that are kept are those that one comes to by adding all up anew.
+"""Charges follow every change: the sums that are kept equal those of a full recount.
 
-Processes that keep to no protocol, in any order, on two cards, with a keeper that may have no room, and restarts.
+Processes that follow no protocol, in any order, on two cards, with a journal that may be full, and restarts.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class World(RuleBasedStateMachine):
 
     @rule()
     def restart(self) -> None:
-        """Which may lose what there was no room for."""
+        """A restart may lose what did not fit."""
         self.ledger = restarted(self.kept, LIMIT, context=64 * MIB)
         self.has_two_cards()
 

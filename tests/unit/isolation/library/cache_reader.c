@@ -1,6 +1,6 @@
-/* Reads contents of a dynamic linker's cache, each after its length in four bytes, and prints the paths that it has for
- * the library named, a line for each content. Each lies in memory of its very size, so that a sanitizer sees every byte
- * that is read beyond it. */
+/* Reads dynamic linker caches from stdin, each after its length in four bytes, and prints for each a line with the
+ * paths that it has for the named library. Each cache is in memory of exactly its size, so that a sanitizer detects
+ * every read beyond it. */
 #include "../../../../isolation/preload/frame/ld_cache.c"
 
 #include <stdio.h>

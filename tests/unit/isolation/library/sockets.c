@@ -1,4 +1,4 @@
-/* The sockets of the library's border to the system, for a test that calls them. */
+/* Exports the preload library's socket functions to a test. */
 #define _GNU_SOURCE
 #include "../../../../isolation/preload/frame/os_files.c"
 #include "../../../../isolation/preload/frame/os_sockets.c"

@@ -1,4 +1,4 @@
-"""Which library new containers get, and when it is made again."""
+"""Which library new containers get, and when it is built again."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_several_at_once_leave_one_of_them_current(lib: Path, installer: Callabl
         thread.start()
     begin.wait()
     while any(thread.is_alive() for thread in threads):
-        seen.append(library_for_new(lib))  # at no time is there none
+        seen.append(library_for_new(lib))  # it always exists
     assert set(seen) <= set(versions.values())
     assert {path.name for path in lib.iterdir()} == {CURRENT, *(folder.name for folder in versions.values())}
 
@@ -162,7 +162,7 @@ def test_a_file_in_its_place_is_replaced_and_a_folder_is_told(lib: Path, install
 
 
 class Node:
-    """Whose installer notes that it ran, and ends with what stands in a file."""
+    """A node whose installer records that it ran, and exits with the code in a file."""
 
     def __init__(self, root: Path) -> None:
         self._notes, self.ends_with = root / "notes", root / "ends-with"
@@ -176,7 +176,7 @@ class Node:
         self._renewal = Renewal(command, "580", start=self._work.append)
 
     async def has(self, driver: str) -> int:
-        """How often it was installed by then, looked at twice."""
+        """How often it was installed after two looks at the driver."""
         for _ in range(2):
             self._renewal.look(driver)
         for work in self._work:

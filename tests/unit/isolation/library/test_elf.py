@@ -1,4 +1,4 @@
-"""Whatever a file holds, reading it gives its exported functions or one error of ours."""
+"""Any file is read for its exported functions, or gives one error of ours."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_what_an_object_defines_is_found_and_what_it_imports_is_not(names: list[
 
 @given(st.sampled_from((ONE, ONE_OF_GNU)), st.data())
 def test_a_file_that_ends_early_is_refused(content: bytes, data: st.DataObject) -> None:
-    end = data.draw(st.integers(0, len(content) - 17))  # the last entry only says that there are no more
+    end = data.draw(st.integers(0, len(content) - 17))  # the last entry only marks the end
     with pytest.raises(FileRefused, match=r"^a file: "):
         read(content[:end])
 

@@ -47,7 +47,7 @@ def test_what_does_not_fit_is_told(names: set[str]) -> None:
 
 
 def test_what_no_driver_could_export_is_left_alone() -> None:
-    """dlopen, which sends paths of the driver to us."""
+    """For example dlopen, which sends paths of the driver to us."""
     content = shared_object(["cuInit", "dlopen", spare_name(0)])
     fitted = fit_exports(content, {"cuAlways"}, "a file")
     assert fitted.hidden == ("cuInit",)

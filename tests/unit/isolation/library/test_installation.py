@@ -1,4 +1,4 @@
-"""A version of the library lies in a folder of its own: whole or not at all, and never written again."""
+"""A version of the library is in a folder of its own: complete or not at all, and never rewritten."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dynamic linker's cache is read as far as it makes sense, and no byte beyond it."""
+"""The dynamic linker's cache is read as far as it is valid, and no byte beyond it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def cache(entries: Sequence[tuple[int, str, str]], *, old: bool = False) -> bytes:
-    """Flags, name and path of each; with an older table before it, as old systems have."""
+    """A cache with flags, name and path of each entry; `old` puts an older table before it, as old systems do."""
     text, places = b"", []
     start = HEADER.size + ENTRY.size * len(entries)
     for flags, name, path in entries:

@@ -1,4 +1,4 @@
-"""The tables of names are those of NVIDIA's headers."""
+"""The tables of names match NVIDIA's headers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What every process on a node would load: nothing runs by itself, and old glibc has all that is needed.
+"""The objects that every process on a node would load run nothing by themselves, and need only an old glibc.
 
-Whatever compiler built it: PARTAGE_PRELOAD names another build, such as one of `make release`.
+They may come from any compiler: PARTAGE_PRELOAD names another build, such as one of `make release`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def said(option: str, name: str) -> str:
 
 
 def listed(path: str) -> list[str]:
-    """The functions of a list: what each line names last."""
+    """The functions of a list: the last name on each line."""
     return re.findall(r"^[A-Z_]+\((?:.*, )?(\w+)\)$", (sources() / path).read_text(), flags=re.MULTILINE)
 
 
@@ -111,7 +111,7 @@ def test_it_has_no_versions_of_its_own(name: str) -> None:
 
 @pytest.mark.parametrize("name", OBJECTS)
 def test_names_that_it_lacks_cost_the_dynamic_linker_little(name: str) -> None:
-    """And there is one table alone, which the installer rewrites."""
+    """There is also only one table, which the installer rewrites."""
     dynamic = said("-d", name)
     assert "GNU_HASH" in dynamic
     assert "(HASH)" not in dynamic

@@ -1,7 +1,7 @@
-"""The rooms of our C libraries: calls and includes go to the same room or to a lower floor, so there is no circle.
+"""The rooms of our C libraries: calls and includes go to the same room or to a lower floor, so there is no cycle.
 
-What is read upward is a table that the roof is made of (`cuda/parts.def`, `hooks.def`): constant, and never called by
-its name. That is how a lower room calls what it must not know.
+What a room reads from above is a table of the roof (`cuda/parts.def`, `hooks.def`): constant, and never called by name.
+Through it a lower room calls what it must not know.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FLOORS: Final = {
     "frame": 1,
     "core": 0,
 }
-"""Of the preload library. What two libraries are made of (`cuda`, `nvml`, `names`) is its roof."""
+"""The floors of the preload library. What both libraries consist of (`cuda`, `nvml`, `names`) is its roof."""
 SIMULATED_FLOORS: Final = {"cuda": 1, "nvml": 1, "daemon": 1, "common": 0}
 TABLES: Final = (".rodata", ".data.rel.ro")
 _SYMBOL: Final = re.compile(r"^[0-9a-f]+ (.{7}) (\S+)\t[0-9a-f]+ (?:\.hidden )?(\S+)$", flags=re.MULTILINE)
@@ -46,11 +46,11 @@ class Unit:
     room: str
     uses: frozenset[str]
     defines: dict[str, str]
-    """Each name with its section."""
+    """The section of each name."""
 
 
 def room_of(folders: Iterable[str]) -> str:
-    """An object or a source lies in a folder of its room, the frame of one library in a folder of that library's."""
+    """An object or a source is in a folder of its room, the frame of one library in a folder of that library's."""
     innermost = list(folders)[-1]
     return innermost if innermost in FLOORS else ROOF
 
@@ -65,7 +65,7 @@ def unit(path: Path, objects: Path) -> Unit:
 
 
 def upward(units: Iterable[Unit]) -> Iterator[str]:
-    """Each use of what a higher floor has, naming both ends."""
+    """Each use of a name from a higher floor, with both ends."""
     units = list(units)
     homes = {name: (each, section) for each in units for name, section in each.defines.items()}
     for each in units:

@@ -1,4 +1,4 @@
-"""The library's sockets: whole packets, deadlines, and never a byte into what a program opened by the same number."""
+"""The library's sockets: whole packets, deadlines, and never a byte to a program's file of the same number."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Socket(ctypes.Structure):
 
 
 class Library:
-    """The border, on a connection of its own."""
+    """The library's sockets, with a connection of their own."""
 
     def __init__(self, loaded: ctypes.CDLL, path: Path) -> None:
         self._loaded = loaded

@@ -1,4 +1,4 @@
-"""A made-up card: a link over which memory moves, and time that is given to whoever is in, by share."""
+"""A simulated card: a link over which memory moves, and time that is given to resident containers by share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from partage_isolation.timeslices.durations import MS, SECOND
 GIB: Final = 1 << 30
 PIECE: Final = 64 << 20
 LINK: Final = 50
-"""Bytes in a nanosecond, each way."""
+"""Bytes per nanosecond, in each direction."""
 STEP_NS: Final = 10 * MS
 
 
@@ -26,7 +26,7 @@ class Holder:
     share: int
     whole: int
     stays: int = 0
-    """What it has beside what moves."""
+    """Memory that does not move."""
     wants: bool = True
     obeys: bool = True
     by_driver: bool = False
@@ -56,7 +56,7 @@ class SimulatedCard:
     orders_lost: int = 0
     now: int = 0
     idle_ns: int = 0
-    """Nobody computed although somebody wanted to."""
+    """Time in which no container computed although one wanted to."""
 
     def __post_init__(self) -> None:
         self.room = Room(self.pace)
@@ -84,7 +84,7 @@ class SimulatedCard:
         return sum(each.resident + each.stays for each in self.holders)
 
     def run(self, for_ns: int) -> Iterator[None]:
-        """A step after the other; what holds at each moment can be looked at."""
+        """Run one step after the other; the caller can check the state after each."""
         until = self.now + for_ns
         while self.now < until:
             self.now += STEP_NS
@@ -102,7 +102,7 @@ class SimulatedCard:
             self.idle_ns += STEP_NS
 
     def _move(self) -> None:
-        """All that leave share one way of the link, all that come the other."""
+        """All that leave share one direction of the link, all that come the other."""
         leaving = [each for each in self.holders if each.resident > each.allowed and each.obeys]
         coming = [each for each in self.holders if each.moved and each.allowed > each.resident and each.obeys]
         for some, is_out in ((leaving, True), (coming, False)):

@@ -1,4 +1,4 @@
-"""Who has room on a card, on a made-up card whose link takes time: never more than there is, and fair."""
+"""Which containers are on a simulated card whose link takes time: never more than fit, and fairly."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_where_all_have_room_nothing_moves() -> None:
 
 @pytest.mark.parametrize(("one", "other"), [(500, 500), (300, 700), (100, 900)])
 def test_two_that_do_not_fit_together_get_their_shares_in_turns(one: int, other: int) -> None:
-    """And no more than a tenth of the time goes into moves, beyond what the first round takes."""
+    """No more than a tenth of the time goes into moves, beyond those of the first round."""
     first, second = holder("a", one, 60), holder("b", other, 60)
     second.moved = second.whole
     card = SimulatedCard(80 * GIB, [first, second], Pace(longest_wait_ns=seconds(120)))
@@ -55,7 +55,7 @@ def test_three_of_which_two_fit_share_by_their_shares() -> None:
 
 @pytest.mark.parametrize(("many", "gib", "computes"), [(3, 60, 0.88), (4, 50, 0.92), (5, 30, 0.99)])
 def test_however_many_take_turns_a_tenth_of_the_link_is_enough(many: int, gib: int, computes: float) -> None:
-    """And no two come at the same time, so that none is late for another's sake."""
+    """No two come at the same time, so that none is late because of another one."""
     holders = [holder(f"h{number}", 200, gib) for number in range(many)]
     for each in holders[80 // gib :]:
         each.moved, each.allowed = each.whole, 0
@@ -118,7 +118,7 @@ def test_who_grows_gets_room_at_once_and_the_other_comes_back() -> None:
 
 
 def test_what_could_never_be_beside_what_others_can_not_move_is_refused() -> None:
-    """At once it may only seem so: what others have is known a moment late."""
+    """At first it may only seem so: what others have is known a moment late."""
     grows, other = holder("a", 500, 30), holder("b", 500, 30, stays=20 * GIB)
     card = SimulatedCard(80 * GIB, [grows, other])
     answers = list[May]()
@@ -130,7 +130,7 @@ def test_what_could_never_be_beside_what_others_can_not_move_is_refused() -> Non
 
 
 def test_who_is_suspended_leaves_wholly_and_comes_back_only_when_it_is_resumed() -> None:
-    """Also where nobody else is there, and it wants the card all the while."""
+    """Also if no other container is there and it wants the card all the time."""
     only = holder("a", 500, 60)
     card = SimulatedCard(80 * GIB, [only])
     spend(card, 1)
@@ -161,7 +161,7 @@ def test_who_the_driver_takes_away_leaves_for_nobody_else_and_has_its_room_again
 
 
 def test_who_the_driver_took_away_comes_back_once_nobody_is_left_to_leave_whatever_others_were_promised() -> None:
-    """Such as containers that have ended, or do not run at the same time."""
+    """For example beside containers that have ended, or do not run at the same time."""
     taken, other = holder("a", 500, 60, by_driver=True), holder("b", 500, 60, wants=False)
     taken.moved, taken.allowed, taken.order, taken.wants = taken.whole, 0, 77, False
     card = SimulatedCard(50 * GIB, [taken, other])
@@ -210,7 +210,7 @@ def test_the_last_one_gets_all_that_another_left() -> None:
 
 
 class Crowd:
-    """Containers that come, go, rest and grow by chance."""
+    """Containers that come, go, rest and grow at random."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)  # noqa: S311
@@ -250,7 +250,7 @@ class Crowd:
 @settings(max_examples=examples(25), deadline=None)
 @given(seed=st.integers(0, 10**9))
 def test_never_more_than_the_card_has_whatever_comes_goes_grows_and_rests(seed: int) -> None:
-    """And in the end all that want the card get it."""
+    """In the end all that want the card get it."""
     crowd = Crowd(seed)
     for _ in range(60):
         crowd.step()

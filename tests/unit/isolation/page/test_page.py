@@ -1,4 +1,4 @@
-"""A line is written as a whole, its change is counted, whoever sleeps on it wakes, and nobody else can write it."""
+"""A line is written as a whole, its changes are counted, waiters on it wake, and no one else can write it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose reply a recall takes for one, and who is asked again."""
+"""Which reports answer a recall, and which processes are asked again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from partage_plugins.api.names import ContainerKey
 
 
 class Signals:
-    """Takes down the numbers of hints."""
+    """Records the numbers of hints."""
 
     def __init__(self) -> None:
         self.numbers: list[int] = []
@@ -33,7 +33,7 @@ class Sibling:
         self.hints = Notifications(Counters())
 
     async def begin(self) -> asyncio.Task[set[Process]]:
-        """Somebody wants back what it does not use."""
+        """Start a recall of unused credit."""
         who = [(self.process, cast("Connection", self.signals))]
         task = asyncio.create_task(self.hints.recall(who, 0))
         await asyncio.sleep(0)
@@ -44,7 +44,7 @@ class Sibling:
 
 
 async def test_what_it_gives_back_of_its_own_accord_is_no_reply() -> None:
-    """It may keep what it was granted then."""
+    """The process may keep what it was granted then."""
     sibling = Sibling()
     wait = await sibling.begin()
     assert not sibling.returned(0)

@@ -1,6 +1,6 @@
-"""Rows survive a broker that is killed between any two stores; a file that is not whole is told and set aside.
+"""Rows survive a broker that is killed between any two stores; an incomplete file is reported and set aside.
 
-Whoever takes all the rows that it can leaves room for others: they begin, and have memory, as ever.
+A container that takes all the rows that it can leaves room for others: their processes start and have memory as usual.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def test_a_row_without_its_process_belongs_to_nobody(tmp_path: Path) -> None:
 
 @given(st.integers(min_value=0, max_value=PLACE_BYTES), st.integers(min_value=1, max_value=2**63))
 def test_a_write_that_was_cut_off_anywhere_leaves_the_old_row(cut: int, lent: int) -> None:
-    """The process is killed within the copy: the beginning of the place is new, the rest is what was there."""
+    """The process is killed during the copy: the beginning of the place is new, the rest is old."""
     process = process_of(10, Account(lent=1))
     old, before = pack_row(2, process, 0), pack_row(1, process, 0)
     process.accounts[0].lent = lent
@@ -173,7 +173,7 @@ def test_rows_of_another_boot_are_forgotten_in_silence(tmp_path: Path) -> None:
 
 
 def test_longer_rows_of_a_later_version_are_read_and_written(tmp_path: Path) -> None:
-    """A downgrade: the next version has added fields, so that its places are longer."""
+    """A downgrade: the later version has added fields, so that its places are longer."""
     path, length = tmp_path / "rows", 2 * PLACE_BYTES
     with opened(path, rows=4):
         pass
@@ -205,14 +205,14 @@ def test_a_link_in_its_place_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_it_is_mapped_and_not_read_into_memory(tmp_path: Path) -> None:
-    """What is written is in the file at once, whatever then happens to the process."""
+    """What is written is in the file at once, even if the process is killed then."""
     with opened(tmp_path / "rows") as file:
         file.keep(process_of(3))
         with (tmp_path / "rows").open("rb") as raw, mmap.mmap(raw.fileno(), 0, prot=mmap.PROT_READ) as seen:
             assert process_of(3).token in seen[:]
 
 
-# ---- Who may take how many -------------------------------------------------------------------------------------------
+# ---- Limits on rows --------------------------------------------------------------------------------------------------
 
 
 VICTIM = ContainerKey("f" * 32)
@@ -253,13 +253,13 @@ def hostile(ledger: Ledger, number: int, namespace: str = "hostile") -> Containe
 
 
 def exported(ledger: Ledger, process: Process) -> int:
-    """As many names as it gets."""
+    """The number of names that it gets."""
     names = range(1, MOST_NAMES // 4)
     return sum(ledger.sharing.exported(process, 0, Shared(name, name, MIB)) for name in names)
 
 
 def lives(ledger: Ledger, process: Process) -> None:
-    """It has memory, and shares it."""
+    """Check that the process has memory, and shares it."""
     assert isinstance(ledger.accounting.lend(process, 0, Amounts(MIB, MIB)), Lent)
     assert ledger.sharing.exported(process, 0, Shared(1, 1, MIB))
 

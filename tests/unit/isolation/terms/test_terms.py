@@ -1,4 +1,4 @@
-"""On which cards time is metered, as the settings say it."""
+"""On which cards time is metered, according to the settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The broker's half of leases without a broker: an arbiter that decides what a test says, and connections that note."""
+"""The broker's part of time slices without a broker: an arbiter scripted by the test, and recording connections."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TERMS = Terms("virtual-time", {CARDS[2]: "free-run"})
 
 
 class FakeArbiter:
-    """Notes what it is told; `acts` are taken next."""
+    """Records its calls; `acts` are taken next."""
 
     def __init__(self) -> None:
         self.said: list[tuple[Any, ...]] = []
@@ -53,7 +53,7 @@ class FakeArbiter:
 
 
 class FakeConnection:
-    """Notes what it is told; may break while it is."""
+    """Records its hints; may break during one."""
 
     def __init__(self, timeslices: TimeSlices) -> None:
         self.timeslices, self.session = timeslices, cast("Session | None", None)
@@ -106,7 +106,7 @@ class FakeServed:
 
 
 class Scene:
-    """One broker's leases, and two containers."""
+    """One broker's time slices, and two containers."""
 
     def __init__(self) -> None:
         self.arbiter, self.counters = FakeArbiter(), Counters()
@@ -124,7 +124,7 @@ class Scene:
         )
 
     def enter(self, key: ContainerKey, budget: BudgetKey) -> FakeServed:
-        """A container that uses that."""
+        """Add a container that uses this budget."""
         served = FakeServed(
             Budget(budget, tuple(CardSpec(id=card, memory=1 << 30, share=300, limit=1000) for card in CARDS))
         )
@@ -142,13 +142,13 @@ class Scene:
         return calls.session
 
     def say(self, session: Session, what: What, card: int = 0, **timeslice: int) -> Packet | None:
-        """As a packet; the answer."""
+        """Send a packet; return the answer."""
         packet = wire.read(wire.question(what, card=card, number=5, body=wire.lease_body(TimeSlice(**timeslice))))
         assert packet is not None
         answer = self.timeslices.answers[what](session, packet)
         return None if answer is None else wire.read(answer)
 
     def take_said(self) -> list[tuple[Any, ...]]:
-        """What the arbiter was told, without when."""
+        """The calls of the arbiter, without their times."""
         said, self.arbiter.said = self.arbiter.said, []
         return said

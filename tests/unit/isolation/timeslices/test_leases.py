@@ -1,4 +1,4 @@
-"""What processes say of leases reaches the arbiter as theirs; what it decides reaches lines and members."""
+"""Reports of processes on time slices reach the arbiter as theirs; its decisions reach lines and members."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_lines_are_written_in_order_before_members_are_told() -> None:
     scene.alarms[0].ring()
     assert scene.served[KEY].page.written == [
         (1, pack(LineState.TIMESLICE, 8, 1 << 30), True),
-        (0, pack(LineState.SOLE, 5, 0), False),  # nobody of it is there to sleep
+        (0, pack(LineState.SOLE, 5, 0), False),  # no process of it sleeps there
     ]
     assert scene.served[OTHER].page.written == [(1, pack(LineState.CLOSED, 9, 0), True)]
     assert [fake(session.signals).hints for session in (one, two, other)] == [[line_hint(1, 8)], [line_hint(1, 8)], []]
@@ -226,5 +226,5 @@ def test_what_is_said_costs_its_own_container_whatever_it_is_worth() -> None:
     for what in (What.JOIN, What.JOIN, What.WANT, What.DRAINED, What.IDLE):
         scene.say(session, what, epoch=1)
     scene.say(scene.session(pid=2), What.WANT)
-    assert scene.served[KEY].bucket.cost == 6 * (LEASE_COSTS - 1)  # one each was taken when it came
+    assert scene.served[KEY].bucket.cost == 6 * (LEASE_COSTS - 1)  # one each was charged on arrival
     assert scene.served[OTHER].bucket.cost == 0

@@ -1,4 +1,4 @@
-"""The broker's thread goes before ordinary programs, and never for long."""
+"""The broker's thread has priority over ordinary programs, and never for long."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def run(program: str, *before: str, begin: str = _BEGIN) -> str:
 
 @pytest.fixture(scope="module")
 def right() -> None:
-    """Asked of the kernel and not of `go_first`: where that is wrong, these tests are to fail."""
+    """Asks the kernel instead of `go_first`, so that these tests fail if `go_first` is wrong."""
     argv = [sys.executable, "-c", "import os; os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))"]
     if subprocess.run(argv, capture_output=True, timeout=patience_s(), check=False).returncode:
         pytest.skip("the kernel gives nobody a real-time priority here")
@@ -34,7 +34,7 @@ def right() -> None:
 @pytest.mark.usefixtures("right")
 @pytest.mark.slow
 def test_all_its_threads_are_of_round_robin_and_a_child_is_not() -> None:
-    """Else the one that answers would wait for one that holds the interpreter, and that one for a processor."""
+    """Otherwise the thread that answers would wait for one that holds the interpreter, and that one for a CPU."""
     program = """
 import os, subprocess, sys, threading
 from partage_isolation.urgency import go_first, goes_as_others

@@ -1,4 +1,4 @@
-"""Audits as stories: a node with one container, of which each round may show something else."""
+"""Audits as stories: a node with one container, whose state may differ in each round."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def sight(  # noqa: PLR0913  as below
 
 
 def listing_of(running: Mapping[ContainerKey, bool]) -> Listing:
-    """One container of each."""
+    """A listing with one container per key."""
     return Listing(RuntimeContainer(id_of(key), key, None, runs) for key, runs in running.items())
 
 
@@ -95,7 +95,7 @@ def seen(  # noqa: PLR0913  as above
     folders: frozenset[ContainerKey] = frozenset(),
     gone: frozenset[int] = frozenset(),
 ) -> Round:
-    """One round; the time is set by the story."""
+    """One round; the story sets the time."""
     after = {each.key: each for each in (books if isinstance(books, tuple) else (books,))}
     return Round(
         now_s=0.0,
@@ -112,7 +112,7 @@ def seen(  # noqa: PLR0913  as above
 
 @dataclass
 class Story:
-    """Rounds one after the other, a second apart."""
+    """Consecutive rounds, a second apart."""
 
     rules: Rules = field(default_factory=Rules)
     memory: Memory = field(default_factory=Memory)
@@ -124,5 +124,5 @@ class Story:
         return verdict
 
     def kinds(self, *rounds: Round, after_s: float = 1.0) -> list[set[str]]:
-        """Of the findings of each round."""
+        """The kinds of the findings of each round."""
         return [{one.kind for one in self.then(each, after_s=after_s).findings} for each in rounds]

@@ -1,4 +1,4 @@
-"""What is wrong is found within a few rounds, and nobody is accused for a race."""
+"""Faults are found within a few rounds, and no container is accused because of a race."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BESIDE_MANAGED_BEYOND_LIMIT = seen(
 
 
 def beyond_limit(by_mib: int, *, refused: int = 0) -> Round:
-    """A container whose process holds so much more than its limit and the tolerance, and was refused so often."""
+    """A container whose process exceeds its limit and the tolerance by `by_mib`, and was refused so often."""
     held = (1024 + 64 + by_mib) * MIB
     books = container(row(7, 100 * MIB, overhead=held - 100 * MIB), refused=refused)
     return seen(books=books, uses={7: held}, sights=(sight(7),))
@@ -154,7 +154,7 @@ def test_a_limit_that_was_lowered_before_the_audit_began_is_no_violation_either(
     assert Story().kinds(*[lowered] * 5) == [set()] * 5
 
 
-# ---- What grew -------------------------------------------------------------------------------------------------------
+# ---- Growth ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_container_that_grew_a_little_beyond_its_limit_is_not_stopped_while_nothing_was_refused() -> None:
@@ -199,7 +199,7 @@ def test_contexts_that_do_not_count_come_on_top_of_the_limit() -> None:
 
 
 def test_a_process_whose_library_never_came_has_no_row_of_its_own() -> None:
-    """The books charge what a card shows, whether or not it spoke with them."""
+    """The ledger charges what a card shows, whether or not the process has connected."""
     books = container(row(7, 0, unproved=5 * MIB, spoken=False, connected=False))
     assert Story().kinds(*[seen(books=books, uses={7: 5 * MIB}, sights=(sight(7),))] * 3)[-1] == {"ProcessWithoutRow"}
 
@@ -222,7 +222,7 @@ def test_who_is_in_the_books_is_no_stranger_whatever_the_runtime_says() -> None:
 
 
 def test_containers_that_owe_nothing_to_others_are_left_alone() -> None:
-    """One with whole cards is known to the runtime, and not to the books."""
+    """The runtime knows a container with whole cards; the ledger does not."""
     whole = sight(7, key=OTHER_KEY, library=False)
     both = {KEY: True, OTHER_KEY: True}
     assert Story().kinds(*[seen(books=container(), uses={7: MIB}, sights=(whole,), running=both)] * 5) == [set()] * 5
@@ -269,7 +269,7 @@ def test_what_containers_of_a_budget_hold_together_may_not_be_beyond_its_limit()
 def test_of_a_budget_the_container_is_stopped_whose_process_went_beyond_what_it_was_lent(
     beyond: int, key: ContainerKey
 ) -> None:
-    """The other has more processes, and so more contexts; the books have seen what was taken past the library."""
+    """The other one has more processes, and so more contexts; the ledger has seen what was taken past the library."""
     extra = {7: 300 * MIB, 8: 300 * MIB, 9: 300 * MIB, 10: 300 * MIB, beyond: 900 * MIB}
     lent = dict.fromkeys(extra, 50 * MIB)
     owners = {7: KEY, 8: OTHER_KEY, 9: KEY if beyond == 8 else OTHER_KEY, 10: KEY if beyond == 8 else OTHER_KEY}
@@ -295,7 +295,7 @@ def test_a_container_stays_in_the_books_while_its_dead_weigh_on_a_budget_that_ot
     assert forgotten(Story(), seen(books=sharing(), running={KEY: True, OTHER_KEY: True}), free, free)[-1] == (KEY,)
 
 
-# ---- Who is forgotten ------------------------------------------------------------------------------------------------
+# ---- Forgotten containers --------------------------------------------------------------------------------------------
 
 GONE = seen(books=container(), running={})
 
@@ -341,7 +341,7 @@ def test_what_is_gone_leaves_nothing_in_memory() -> None:
     assert story.memory == Memory(violations={}, bounds=Bounds(), absent={}, listed=frozenset())
 
 
-# ---- What is said ----------------------------------------------------------------------------------------------------
+# ---- Messages --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("wrong", [WITHOUT_LIBRARY, COVERED, BEYOND_LEDGER, BEYOND_LIMIT, WITHOUT_ROW, NOBODY])

@@ -1,4 +1,4 @@
-"""Samples in any order: what must hold whatever each round shows."""
+"""Samples in any order: the invariants of every round."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BYTES = st.integers(0, 40).map(lambda each: each * 32 * MIB)
 
 @st.composite
 def rounds(draw: st.DrawFn) -> Round:
-    """Anything that the world may show."""
+    """Any state that the world may show."""
     rows = draw(st.dictionaries(PIDS, st.tuples(BYTES, BYTES, STATES, st.booleans()), max_size=3))
     sights = draw(st.dictionaries(PIDS, st.tuples(st.none() | st.booleans(), BIRTHS, st.booleans()), max_size=3))
     first: Sight | None = draw(
@@ -57,7 +57,7 @@ def rounds(draw: st.DrawFn) -> Round:
 
 @given(st.lists(rounds(), max_size=10))
 def test_whatever_rounds_show_one_alone_accuses_and_forgets_nobody(story: Sequence[Round]) -> None:
-    """A finding was suspected in two rounds at least, this one or a blind one before it among them."""
+    """A finding was suspected in at least two rounds: this one, and an earlier one that may have been blind."""
     told, absences = Story(), 0
     for number, one in enumerate(story):
         verdict = told.then(one)

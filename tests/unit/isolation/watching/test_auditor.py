@@ -1,4 +1,4 @@
-"""The audit as it runs: who is asked in which order, who is stopped, and what everybody hears of it."""
+"""The audit as it runs: the order of its queries, which containers are stopped, and what is reported."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from unit.isolation.watching.scenes import CARD, ID, KEY, MIB, container, row, s
 
 
 class World(Engagement):
-    """Everybody whom an audit asks, and what it did to them."""
+    """Everything that an audit queries, and what it did to it."""
 
     def __init__(self, tmp_path: Path) -> None:
         super().__init__(InstalledFiles(tmp_path / "library", tmp_path))
@@ -104,10 +104,10 @@ def world(tmp_path: Path) -> World:
 
 
 async def ticked(auditor: Auditor, times: int = 1) -> None:
-    """So many rounds, and its end."""
+    """Run so many rounds, and end the auditor."""
     for _ in range(times):
         await auditor.tick()
-        await asyncio.sleep(0)  # stops are asked for meanwhile
+        await asyncio.sleep(0)  # stops are requested meanwhile
     await auditor.close()
 
 

@@ -1,4 +1,4 @@
-"""Where the driver can hold containers to their memory, it is told what is in force; elsewhere it is left alone."""
+"""Where the driver can limit containers' memory it gets the limits in force; elsewhere it is left alone."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Asked = tuple[CardId, Path, int]
 
 @dataclass
 class Driver:
-    """What it answers is NVML's number; None: nothing."""
+    """`answer` is NVML's return code; None is no answer."""
 
     limiting: object | None = field(default_factory=object)
     answer: int | None = 0
@@ -59,7 +59,7 @@ class Stage:
         return DriverLimits(self.driver, context_in_limit=context_in_limit, proc=self.proc, clock=lambda: self.now_s)
 
     async def look(self) -> list[Asked]:
-        """What the driver is asked in it."""
+        """What the driver is asked during one look."""
         before = len(self.driver.asked)
         await self.limits.look(lambda: self.containers, self.listed)
         return self.driver.asked[before:]

@@ -1,4 +1,4 @@
-"""Processes of this very machine: whether a file is in them, what they see, and who is not there any more."""
+"""Processes of this machine: whether a file is mapped in them, what they see, and which are gone."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Clock:
 
 @dataclass
 class Stage:
-    """A /proc in which processes are in the control groups that a test says."""
+    """A /proc in which processes are in the control groups that a test chooses."""
 
     root: Path
     clock: Clock = field(default_factory=Clock)
@@ -72,7 +72,7 @@ def stage(tmp_path: Path) -> Stage:
 
 @pytest.fixture
 def mapped(stage: Stage) -> Iterator[None]:
-    """The library is in this process, as a file that may be executed."""
+    """The library is mapped into this process, as an executable file."""
     protection = mmap.PROT_READ | mmap.PROT_EXEC
     with stage.library.open("rb") as file, mmap.mmap(file.fileno(), 4096, mmap.MAP_PRIVATE, protection):
         yield
@@ -174,7 +174,7 @@ def test_maps_are_read_again_only_now_and_then_of_who_is_connected(
         read.append(path.name)
         return read_bounded(path, most)
 
-    stage.look()  # learns how the library is called in maps
+    stage.look()  # learns the name of the library in maps
     monkeypatch.setattr("partage_isolation.audit.engagement.read_bounded", counted)
     monkeypatch.setattr(Places, "wrong", lambda *_, **_with: ())
     for rows, again_after_s, times in ((own_row(), 0, 1), (own_row(), 31, 2), (own_row(connected=False), 0, 3)):
@@ -188,7 +188,7 @@ def test_maps_are_read_again_only_now_and_then_of_who_is_connected(
 
 
 def test_a_process_that_holds_up_whoever_reads_its_maps_is_not_asked_again(stage: Stage) -> None:
-    """A pipe that nobody writes stands for memory that is locked."""
+    """A pipe without a writer stands for locked memory."""
     pid = os.getpid()
     stage.show(pid)
     maps = stage.root / f"proc/{pid}/maps"
@@ -200,7 +200,7 @@ def test_a_process_that_holds_up_whoever_reads_its_maps_is_not_asked_again(stage
         os.sched_yield()
     seen = stage.look(pid).sights[pid]
     assert (seen.key, seen.has_library) == (KEY, None)
-    os.close(os.open(maps, os.O_RDWR | os.O_NONBLOCK))  # whoever waits to read it goes on
+    os.close(os.open(maps, os.O_RDWR | os.O_NONBLOCK))  # a blocked reader goes on
     first.join()
 
 

@@ -1,4 +1,4 @@
-"""What people, files and Prometheus are told of containers."""
+"""What people, files and Prometheus get about containers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def facts_of(name: str, pid: int, budget: str | None) -> ContainerFacts:
 
 
 def values(name: str, *containers: ContainerFacts) -> dict[str, float]:
-    """Of that family, by container."""
+    """The values of that family, by container."""
     return {sample.labels["container"]: sample.value for sample in family(name, *containers).samples}
 
 

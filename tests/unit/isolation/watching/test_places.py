@@ -1,4 +1,4 @@
-"""Our places are looked for where the links of an image lead, and only such links are followed."""
+"""Our places are looked up where the links of an image lead, and only such links are followed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ CONTAINER_OF_IT = RuntimeContainer(ID, KEY, PID, running=True)
 ALL = tuple(each.point for each in EXPECTED)
 RUN, PRELOAD_FILE = ALL[:2], ALL[2:3]
 LINKED = tuple(line.replace(" /run/partage", " /var/run/partage") for line in CONTAINER)
-"""As a runtime mounts where `/run` is a link."""
+"""The mounts of a runtime where `/run` is a link."""
 
 
 class Expecting:
-    """An `InstalledFiles` of whoever is asked about."""
+    """An `InstalledFiles` that expects the same of every process."""
 
     def expected(self, _: object) -> tuple[Expected, ...]:
         return EXPECTED
@@ -89,7 +89,7 @@ def test_what_covers_the_place_behind_a_link_is_wrong(stage: Stage) -> None:
 
 
 def test_links_on_what_a_process_has_mounted_are_not_followed(stage: Stage) -> None:
-    """Who covers /run, and puts a link there to where our files are seen as well, runs without them."""
+    """A process that covers /run, and puts a link there to where our files are visible too, runs without them."""
     (stage.root / "run").symlink_to("/var/run")
     assert stage.wrong(*LINKED, "600 500 0:70 / /run rw - tmpfs none rw") == RUN
 
@@ -104,13 +104,13 @@ def test_the_preload_file_behind_a_link_is_right(stage: Stage) -> None:
 
 
 def test_more_mounts_than_are_read_are_told_and_not_read(stage: Stage) -> None:
-    """A user namespace lets anybody make a hundred thousand."""
+    """A user namespace allows anyone to make a hundred thousand."""
     own = [f"{number} 500 0:70 / /x/{number} rw - tmpfs none rw" for number in range(1000, 100_000)]
     with pytest.raises(TooLong):
         stage.wrong(*CONTAINER, *own)
     (stage.root / "../mountinfo").unlink()
     with pytest.raises(TooLong):
-        stage.places.wrong(PID, CONTAINER_OF_IT, with_links=True)  # nor again for another process in one look
+        stage.places.wrong(PID, CONTAINER_OF_IT, with_links=True)  # nor again for another process in the same look
     some = [f"{number} 500 0:70 / /x/{number} rw - tmpfs none rw" for number in range(1000, 1500)]
     assert stage.wrong(*CONTAINER, *some) == ()
 

@@ -1,4 +1,4 @@
-"""What the kernel shows proves what it should, and nothing else."""
+"""Evidence from the kernel proves what it should, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Containers by their keys, as the runtime says; and nothing at all while it says nothing."""
+"""Containers by their keys, as the runtime lists them; nothing while the runtime does not answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEY, OTHER = ContainerKey("a" * 32), ContainerKey("b" * 32)
 
 
 class Fake(RuntimeClient):
-    """A runtime that counts what it is asked."""
+    """A runtime that counts its calls."""
 
     def __init__(self) -> None:
         super().__init__(UnaryClient(Path("/nonexistent")))
@@ -74,7 +74,7 @@ async def test_only_containers_with_our_annotation_are_ours() -> None:
 
 
 async def test_one_that_cannot_be_read_is_nobodys_and_costs_no_other_its_place() -> None:
-    """Text that is not UTF-8, as the list of a real runtime has it."""
+    """Text that is not UTF-8, as a real runtime's list contains it."""
     fake = Fake()
     fake.put("c1", annotation(KEY))
     fake.put("c2", annotation(OTHER).replace("1", "\udcff"))

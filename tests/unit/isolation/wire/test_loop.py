@@ -1,6 +1,6 @@
-"""An alarm rings once for each time that it is set, never before, and for the last time alone.
+"""An alarm fires once each time it is set, never early, and only for the last time set.
 
-Work that may wait is worked off between packets, and each container has its turn.
+Deferrable work runs between packets, and containers take turns.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ MS = 1_000_000
 
 
 class Rung:
-    """An alarm that notes when it rings."""
+    """An alarm that records when it fires."""
 
     def __init__(self) -> None:
         self.times: list[int] = []
         self.again = 0
-        """How often it sets itself while it rings."""
+        """How often it sets itself again when it fires."""
         self.event = asyncio.Event()
         self.timer = Timer(self.ring)
 
@@ -75,12 +75,12 @@ async def test_it_may_be_set_while_it_rings_and_closed_before_it_does() -> None:
     assert len(rung.times) == 5
 
 
-# ---- Work that waits -------------------------------------------------------------------------------------------------
+# ---- Deferred work ---------------------------------------------------------------------------------------------------
 
 
 MANY = 200
 AT_ONCE = 0.0
-"""A slice is one piece of work."""
+"""Each slice runs one piece of work."""
 
 
 async def test_who_asks_something_is_answered_before_all_is_worked_off() -> None:

@@ -1,4 +1,4 @@
-"""The Python twin of wire.h is byte for byte what a C compiler makes of the header; any bytes can be read."""
+"""The Python twin of wire.h matches a C compiler's view of the header byte for byte; any bytes can be read."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ _NUMBERS: Final = {
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What the compiled header says of itself."""
+    """What the compiled header reports of itself."""
     compiler = shutil.which("cc")
     assert compiler, "a C compiler is needed to compare with the header"
     folder = tmp_path_factory.mktemp("wire")

@@ -1,4 +1,4 @@
-"""Who is at the other end, and of which container."""
+"""Which process is the peer, and to which container it belongs."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_our_own_pids_and_namespace_are_read() -> None:
     assert (pids_of(2**22 + 1), namespace_of(2**22 + 1)) == ((), 0)
 
 
-# ---- Of which container ----------------------------------------------------------------------------------------------
+# ---- The peer's container --------------------------------------------------------------------------------------------
 
 
 MINE, THEIRS = "1a" * 32, "2b" * 32
@@ -128,7 +128,7 @@ def groups(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def known() -> tuple[Registry, Session]:
-    """One container with the process 11, which is connected."""
+    """One container with process 11, which is connected."""
     budget = Budget(own_budget(KEY), (book(MIB),))
     session = Session(Process(KEY, 11, 1, b""), calls=cast("Connection", SimpleNamespace()))
     served = cast(
@@ -175,7 +175,7 @@ def test_a_process_that_a_card_shows_and_that_never_came_is_charged_to_its_conta
 
 @pytest.fixture
 def claimed(known: tuple[Registry, Session]) -> tuple[Registry, Session]:
-    """The same, of a claim."""
+    """The same for a claim."""
     registry, session = known
     registry.served[KEY].spec.is_claim = True  # type: ignore[misc]  # it stands for one
     return registry, session

@@ -1,4 +1,4 @@
-"""partage-oci under the sanitizers, in a folder whose path is short, as sockets want it."""
+"""partage-oci under the sanitizers, in a folder with a short path, as sockets need it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever stands in config.json: what is taken out, and who asks, is what Python finds in the parsed content."""
+"""For any config.json, what is removed and which containers ask is what Python finds in the parsed content."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ REFUSED: Final = b"partage: no agent answers"
 
 @pytest.fixture(scope="module")
 def checked() -> Iterator[Program]:
-    """Under the sanitizers, with the guard on; it asks an agent that is away."""
+    """A program under the sanitizers, with the guard on, whose agent is away."""
     with TemporaryDirectory() as folder:
         program = Program(Path(folder), sanitized())
         program.configure("guard yes")
@@ -54,7 +54,7 @@ kinds = st.sampled_from(["c", "b", "a", "u", "p"])
 
 
 def some(**members: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """An object with some of these members, now and then of any content, and with others."""
+    """An object with some of these members, now and then with other content, and with other members."""
     known = st.fixed_dictionaries({}, optional={name: each | values for name, each in members.items()})
     return st.builds(lambda one, other: one | other, st.dictionaries(st.text(max_size=2), scalars, max_size=2), known)
 
@@ -72,7 +72,7 @@ configs = some(
 
 
 def written(value: Any, rng: random.Random) -> str:
-    """The value as JSON: with escapes, white space, and members that another of their name makes void."""
+    """The value as JSON: with escapes, white space, and members overridden by another of the same name."""
     space = rng.choice(SPACE)
     match value:
         case str():
@@ -90,7 +90,7 @@ def written(value: Any, rng: random.Random) -> str:
 
 
 def _escaped(one: str, rng: random.Random) -> str:
-    """One character in a string of JSON."""
+    """One character in a JSON string."""
     units = one.encode("utf-16-be", "surrogatepass")
     if rng.random() < 0.2 or "\ud800" <= one <= "\udfff":
         digits = (units[i : i + 2].hex() for i in range(0, len(units), 2))
@@ -99,7 +99,7 @@ def _escaped(one: str, rng: random.Random) -> str:
 
 
 def judged(program: Program, content: bytes) -> tuple[bool, Any]:
-    """Whether an agent was to be asked, and what the file says then."""
+    """Whether an agent was to be asked, and the content of the file afterwards."""
     done = program.create(content)
     assert (done.returncode, done.stderr[: len(REFUSED)]) in {(0, b""), (1, REFUSED)}, done.stderr.decode()
     return done.returncode == 1, program.config()

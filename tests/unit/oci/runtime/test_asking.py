@@ -1,4 +1,4 @@
-"""A container that asks for a part of a card is created as the agent says, or refused in its words."""
+"""A container that requests part of a card is created as the agent answers, or refused with the agent's message."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_an_agent_that_starts_again_is_waited_for(program: Program) -> None:
         try:
             with daemon(program.socket, b"") as agent:
                 wait.found("the question", lambda: agent.asked)
-            tries_on(waiting)  # it is refused: nobody listens
+            tries_on(waiting)  # it is refused: the agent does not listen
             program.socket.unlink()
             tries_on(waiting)
             with daemon(program.socket, GO) as agent:
@@ -134,7 +134,7 @@ def test_an_agent_that_starts_again_is_waited_for(program: Program) -> None:
 
 
 def tries_on(waiting: subprocess.Popen[bytes]) -> None:
-    """Waits until it has tried again, from now on: it sleeps between two tries, and for nothing else."""
+    """Wait until it has tried again, from now on: it sleeps between two tries, and for nothing else."""
 
     def sleeps() -> int:
         assert waiting.poll() is None, "it waits no more"
@@ -163,7 +163,7 @@ def test_an_agent_that_stays_away_is_a_refusal(program: Program) -> None:
     said = f"no agent answers at {program.socket}: No such file or directory; is it running?"
     assert refusal(program) == said
     with daemon(program.socket, GO):
-        pass  # what a kill leaves behind
+        pass  # as after a kill
     assert refusal(program) == said.replace("No such file or directory", "Connection refused")
 
 

@@ -1,4 +1,4 @@
-"""Where the guard is on, a container that asks for no part of a card is created without any."""
+"""Where the guard is on, a container that requests no part of a card is created without any card."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def mount(source: str, destination: str = "/x") -> dict[str, Any]:
 
 
 def after(script: str) -> tuple[str, ...]:
-    """Runs a command where this script has run, in mounts of its own."""
+    """Run a command after this script, in a mount namespace of its own."""
     return ("unshare", "--mount", "--propagation", "private", "sh", "-c", f'{script} && exec "$@"', "-")
 
 
@@ -137,7 +137,7 @@ def test_the_file_keeps_its_mode_and_owner_and_nothing_lies_beside_it(program: P
 
 
 def test_a_name_alone_makes_no_number_of_other_devices_a_card(program: Program) -> None:
-    """Else a node that is called as a card, and is /dev/null, would take /dev/null away."""
+    """Otherwise a node with a card's name that is /dev/null would take /dev/null away."""
     program.configure("guard yes")
     program.create(rules({"allow": True, "type": "c", "major": 1}, devices=[NULL | {"path": "/dev/nvidia9"}, NULL]))
     assert program.config() == rules({"allow": True, "type": "c", "major": 1}, devices=[NULL])

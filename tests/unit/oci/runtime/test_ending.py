@@ -1,4 +1,4 @@
-"""A deletion is told to the agent, and never waits for it."""
+"""A deletion is reported to the agent, without waiting for it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_an_agent_that_takes_no_more_is_not_waited_for(program: Program) -> None
     with socket.socket(socket.AF_UNIX) as busy:
         busy.bind(str(program.socket))
         busy.listen(0)
-        for _ in range(3):  # nobody accepts: the first ones wait in the queue
+        for _ in range(3):  # there is no accept: the first ones wait in the queue
             assert program.run("delete", "c1").returncode == 0
 
 

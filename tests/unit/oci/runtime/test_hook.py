@@ -1,4 +1,4 @@
-"""The hook: the broker hears of a container before it begins, or it does not begin."""
+"""The hook: a container starts only after the broker has been told of it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STAYS = "partage: the container does not start: "
 
 
 def state(**said: Any) -> bytes:
-    """As runc and crun write it."""
+    """The state as runc and crun write it."""
     known = {
         "ociVersion": "1.0.2",
         "id": ID,

@@ -1,4 +1,4 @@
-"""All that is no creation goes to the runtime at once, as it came."""
+"""Every call that creates no container is passed to the runtime at once, unchanged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ASKS = {"process": {"env": ["PARTAGE_SHARE=300"]}}
 
 @pytest.fixture
 def program() -> Iterator[Program]:
-    """As it is installed."""
+    """The program as it is installed."""
     with TemporaryDirectory() as folder:
         yield Program(Path(folder), built())
 
@@ -89,7 +89,7 @@ def test_a_runtime_that_is_partage_oci_itself_is_no_endless_loop(program: Progra
 
 
 def flags(bundle: Path) -> list[tuple[str, ...]]:
-    """Ways to create a container with that bundle."""
+    """Ways to create a container with this bundle."""
     return [
         ("create", "--bundle", f"{bundle}", "c1"),
         ("create", f"--bundle={bundle}", "--pid-file", "/p", "c1"),

@@ -1,4 +1,4 @@
-"""partage-oci.conf: what may stand in it, and what one line in it that is wrong does."""
+"""partage-oci.conf: what it may contain, and the effect of one wrong line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of a binding is found out for certain, whatever the API server answers."""
+"""The outcome of a binding is determined reliably for every answer of the API server."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ ANNOTATIONS = {"alloc.partage.dev/allocation": "{}"}
 
 
 HASTY = pytest.mark.parametrize("of_client", [{"deadline_s": 0.3}])
-"""For faults that make a client wait."""
+"""A short deadline of the client, for faults that let requests hang."""
 
 
 @pytest.fixture
 def binder(server: ApiServer) -> Binder:
-    """In doubt for so long that nothing is given up."""
+    """A binder that stays in doubt longer than any test, so that no binding is given up."""
     return Binder(server, doubt_s=600, first_again_s=0.01)
 
 
@@ -99,7 +99,7 @@ async def test_without_doubt_it_is_given_up_after_a_few_tries(api: FakeApi, bind
 
 
 async def test_a_second_binding_of_ours_is_the_first(api: FakeApi, binder: Binder) -> None:
-    """As after an error that hid a success."""
+    """Happens after an error response that hid a success."""
     pod = create_pod(api)
     written = {**ANNOTATIONS, "volcano.sh/vgpu-node": "n1"}
     assert await binder.bind(pod, "n1", written) == Bound()

@@ -1,4 +1,4 @@
-"""Claims, classes, pods with claims, and nodes whose cards are for claims, in few words."""
+"""Builders of claims, device classes, pods with claims, and nodes whose cards are for claims."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def claim(name: str, *requests: Mapping[str, Any], configs: tuple[Mapping[str, A
 
 
 def using(name: str, *claims: str, **said: Any) -> ApiPod:
-    """A pod with these claims, which are there already."""
+    """A pod that uses these existing claims."""
     uses = [{"name": each, "resourceClaimName": each} for each in claims]
     return pod(name, resourceClaims=uses, **said)
 
 
 def templated(name: str, made: str | None = None, **said: Any) -> ApiPod:
-    """A pod with a claim of its own, once it is made."""
+    """A pod with a claim from a template; `made` is the claim's name once it is created."""
     found = pod(name, resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "third"}], **said)
     statuses = [] if made is None else [{"name": "gpu", "resourceClaimName": made}]
     status = msgspec.to_builtins(found.status) | {"resourceClaimStatuses": statuses}
@@ -68,20 +68,20 @@ def templated(name: str, made: str | None = None, **said: Any) -> ApiPod:
 
 
 def allocated(claim: ApiResourceClaim, grant: ClaimGrant, *pods: ApiPod) -> ApiResourceClaim:
-    """As the API server tells it once that is written and reserved for these pods."""
+    """The claim as the API server returns it once `grant` is written and reserved for these pods."""
     reserved = [{"resource": "pods", "name": each.name, "uid": each.uid} for each in pods]
     status = {"allocation": allocation_of(grant, lambda: "id"), "reservedFor": reserved}
     return replace(claim, status=msgspec.convert(status, type(claim.status)))
 
 
 def claimable(name: str, count: int, *, ready: Ready = NO_CRISHIM, pool: str = "dra", **fields: Any) -> ApiNode:
-    """A node with so many cards of 16 GiB for claims."""
+    """A node with `count` cards of 16 GiB for claims."""
     cards = tuple(card(f"{name}-{place}", pool=pool) for place in range(count))
     return node(name, of_cards(cards, ready=ready), **fields)
 
 
 class Stage:
-    """A scheduler without its I/O, which allocates claims unless said."""
+    """A scheduler without its I/O, which allocates claims unless `ours` is empty."""
 
     def __init__(self, *nodes: ApiNode, ours: str = OURS, policy: str = "fgd+") -> None:
         self.decider, self.framework = decider_with(policy)
@@ -114,7 +114,7 @@ class Stage:
         return self.stays(pod).message
 
     def runs(self, pod: ApiPod, *claims: ApiResourceClaim) -> list[ApiResourceClaim]:
-        """Places it as if all were written: its claims stand, and it is seen on its node."""
+        """Schedule the pod as if all writes had succeeded: its claims are allocated, and it is seen on its node."""
         for each in claims:
             self.claims.put(each)
         bind = self.binds(pod)

@@ -1,4 +1,4 @@
-"""Pods with claims get nodes and cards by what decides on all pods; claims that stand hold what they say."""
+"""Pods with claims go through the ordinary scheduling cycle; existing allocations count as they are written."""
 
 from __future__ import annotations
 

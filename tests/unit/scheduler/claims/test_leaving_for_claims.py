@@ -1,4 +1,4 @@
-"""Pods of a lower priority leave for one whose claim finds no room; what only they had is free once they are gone."""
+"""Preemption for a pod whose claim does not fit: what only the victims used is free once they are gone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HALF = request(share="500", memory="1Gi")
 
 
 class Crowded(Stage):
-    """One card, two pods of priority 0 on it, each with half of it."""
+    """One card with two pods of priority 0, each of which has half of it."""
 
     def __init__(self) -> None:
         super().__init__(claimable("n", 1))
@@ -23,7 +23,7 @@ class Crowded(Stage):
             self.runs(using(name, f"of-{name}"), claim(f"of-{name}", HALF))
 
     def victims(self, pod: ApiPod) -> list[str] | None:
-        """None where nobody's end would help."""
+        """The victims' names, or None if no eviction would help."""
         found = self.finder.victims(pod, NOW)
         if isinstance(found, NoVictims):
             return None
@@ -54,7 +54,7 @@ def test_nobody_leaves_where_it_would_not_help(crowded: Crowded) -> None:
 
 
 def test_a_claim_that_others_have_too_ends_with_the_last_of_them(crowded: Crowded) -> None:
-    """Of one that another pod of a high priority has as well, nothing is free when one leaves."""
+    """A claim that another pod of a high priority uses too frees nothing when one of its pods leaves."""
     shared = crowded.claims.get("team", "of-a")
     assert shared is not None
     crowded.cluster.pod(using("keeper", "of-a", priority=2000, node="n"))

@@ -1,4 +1,4 @@
-"""Whatever happens to claims, pods, nodes and schedulers, in whatever order it is told: no card is given twice."""
+"""No card is allocated twice, for any events on claims, pods, nodes and schedulers, reported in any order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHARES = st.sampled_from(("100", "300", "500", "1000"))
 
 
 class Machine(RuleBasedStateMachine):
-    """`truth` is what the API server has; the scheduler hears of it late, and starts anew now and then."""
+    """`truth` is the API server's state; the scheduler learns of it late, and restarts now and then."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule()
     def begin_anew(self) -> None:
-        """Another scheduler, told of claims before nodes; what was under way is not written any more."""
+        """Start another scheduler, which gets claims before nodes; bindings in flight are no longer written."""
         self.flying = {}
         self.stage = Stage()
         for each in self.truth.values():
@@ -75,7 +75,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(number=NUMBERS)
     def end(self, number: int) -> None:
-        """Its pod goes, then the claim is let go of or deleted."""
+        """The pod is deleted, then its claim is released or deleted."""
         name, uid = f"c{number}", using(f"p{number}").uid
         stands = self.truth.get(name)
         if stands is None or uid in self.flying:

@@ -1,4 +1,4 @@
-"""What a claim asks for, as it is written; and what is refused rather than guessed."""
+"""Requests of claims are read as written; what is unclear is rejected, never guessed."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_any_claim_is_read_or_refused(parameters: Any, share: str, memory: str, 
 def test_the_driver_reads_from_an_allocation_what_was_decided(
     share: int, memory: int, limits: list[int], count: int
 ) -> None:
-    """What one writes the other reads: card by card the same share, limit and memory."""
+    """The driver reads back what the scheduler wrote: card by card the same share, limit and memory."""
     written = claim(
         "c",
         request(share=str(share), memory=f"{memory}Mi", count=count),

@@ -1,4 +1,4 @@
-"""A cluster over the real allocator of cards and the real dialect."""
+"""A cluster with the real allocator of cards and the real dialect."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ def carded(
     beyond_gib: int = 0,
     **fields: object,
 ) -> ApiNode:
-    """A node with a card of 16 GiB for each health, and so much beyond each."""
+    """A node with a card of 16 GiB for each health, and `beyond_gib` beyond each."""
     made = (card(f"{name}-{place}", beyond_bytes=beyond_gib * GIB) for place in range(len(healths)))
     cards = tuple(_ailing(each, health) for each, health in zip(made, healths, strict=True))
     return node(name, of_cards(cards, ready=ready, reads=reads), **fields)  # type: ignore[arg-type]
 
 
 def _ailing(one: Card, health: str | CardHealth) -> Card:
-    """A text is what a writer says that names no cause."""
+    """A text is the health from a writer that gives no cause."""
     return one.being(health) if isinstance(health, CardHealth) else replace(one, health=health)
 
 
 def granted(uid: str, on: str, place: int, milli: int) -> Allocation:
-    """So much of one card."""
+    """An allocation of `milli` and as much of the memory of one card."""
     memory = 16 * GIB * milli // 1000
     grant = GpuGrant(card=CardId(f"{on}-{place}"), share_milli=milli, limit_milli=1000, memory_bytes=memory)
     containers = {ContainerName("main"): {GPU.name: (grant,)}}
@@ -63,7 +63,7 @@ def granted(uid: str, on: str, place: int, milli: int) -> Allocation:
 
 
 def asks_of(framework: SchedulerFramework) -> Callable[[ApiPod], Unknown | None]:
-    """What pods without an allocation ask for, in the native dialect."""
+    """Reads, in the native dialect, the requests of pods without an allocation."""
     return Asks(framework.requests, (keys.PREFIX,)).of
 
 
@@ -83,12 +83,12 @@ class Cards:
         return replace(self.framework.requests(seen(pod)), needs=needs(pod))
 
     def decide(self, pod: ApiPod, now: float = 0.0) -> object:
-        """Where it goes and what it gets there, or None; nothing is taken."""
+        """The node and the grants, or None. Nothing is taken."""
         request = self.request(pod)
         return self.decider.decide(request, self.cluster.barred(pod, request, now))
 
     def left(self, name: str) -> list[tuple[int, int]]:
-        """Of each card of a node: milli and GiB that are free; -1 of cards that are not given out."""
+        """Free milli and GiB of each card of a node; -1 for cards that are not allocatable."""
         slot = self.decider.slots.of(NodeName(name))
         assert slot is not None
         plugin = next(each.plugin for each in vars(self.framework)["_registry"].implementations("partage_fits"))
@@ -96,7 +96,7 @@ class Cards:
         return list(zip(counted.share_left, (memory // GIB for memory in counted.memory_left), strict=True))
 
     def books(self, now: float) -> dict[str, object]:
-        """All that is known, without slots, which depend on the order of things."""
+        """The cluster's whole state, without slots, which depend on the order of events."""
         names = sorted(each.name for each in self.cluster.fleet.nodes)
         return {
             "free": {name: self.decider.free(name) for name in names},

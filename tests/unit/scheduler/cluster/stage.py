@@ -1,4 +1,4 @@
-"""A cluster over the plugin that is easy to see through, and rules that only note what they are told."""
+"""A cluster with a transparent plugin, and predicates that only record what they get."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Noted(Predicates):
         del self.pods[uid]
 
     def state(self) -> dict[str, object]:
-        """What they know, without slots, which depend on the order of things, and versions, which mean nothing."""
+        """The recorded state, without slots, which depend on the order of events, and meaningless versions."""
         names = {slot: each.name for slot, each in self.nodes.items()}
         return {
             "nodes": {each.name: (each.metadata.labels, each.spec, each.status) for each in self.nodes.values()},
@@ -73,7 +73,7 @@ class Noted(Predicates):
 
 
 def trusted(pod: ApiPod, kind: AnyKind = THING) -> Allocation | None:
-    """Believes what has the signature `good`."""
+    """Accept allocations with the signature `good`."""
     annotations = pod.metadata.annotations
     if annotations.get(keys.SIGNATURE) != "good":
         return None
@@ -84,7 +84,7 @@ def trusted(pod: ApiPod, kind: AnyKind = THING) -> Allocation | None:
 
 
 def asking(pod: ApiPod) -> Unknown | None:
-    """As many things as its annotation `things` says; what is no number can't be read."""
+    """Request as many things as the annotation `things` says; a value that is no number is unreadable."""
     text = pod.metadata.annotations.get("things")
     if text is None:
         return None
@@ -96,12 +96,12 @@ def things(size: int, ready: Ready = READY, reads: Reads = _FIRST) -> Inventory:
 
 
 def piled(name: str, size: int, ready: Ready = READY, reads: Reads = _FIRST, **fields: object) -> ApiNode:
-    """A node that takes part, with so many things."""
+    """A participating node with `size` things."""
     return node(name, things(size, ready, reads), **fields)  # type: ignore[arg-type]  # whatever a node is made with
 
 
 def holding(name: str, on: str, *ids: str, signature: str = "good", gen: int = 1, **fields: object) -> ApiPod:
-    """A pod that runs there, with these things."""
+    """A pod that runs on the node `on` and holds these things."""
     allocation = Allocation(
         gen=gen,
         pod=PodUid(f"uid-{name}"),
@@ -112,7 +112,7 @@ def holding(name: str, on: str, *ids: str, signature: str = "good", gen: int = 1
 
 
 class NotedQueue(Queue):
-    """A queue that notes for which causes pods were tried."""
+    """A queue that records the cluster events for which it retries pods."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -124,7 +124,7 @@ class NotedQueue(Queue):
 
 
 class Told:
-    """The intake of a cluster: pods as the API server tells of them. Answers for which causes pods are tried then."""
+    """A cluster's pod handler, called as by a watch. Returns the cluster events for which pods are then retried."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._queue = NotedQueue()
@@ -154,7 +154,7 @@ class Told:
 
 
 class Stage:
-    """All of it, and short ways of speaking with it."""
+    """A cluster and its event handlers, with shorthands for tests."""
 
     def __init__(self, *nodes: ApiNode, kind: AnyKind = THING) -> None:
         self.world = World()
@@ -174,14 +174,14 @@ class Stage:
         return self.event_handlers.changed(*pods)
 
     def assume(self, pod: ApiPod, count: int) -> Decision:
-        """Decides on a pod that wants so many things, and assumes it there."""
+        """Schedule a pod that requests `count` things, and assume it on its node."""
         decision = self.world.decider.decide(wanting(count, pod=pod.uid, **room_of(pod)))
         assert decision is not None
         self.cluster.assume(pod, decision)
         return decision
 
     def left(self, name: str) -> tuple[int, int, int]:
-        """Things, CPU milli and GiB that are free on a node."""
+        """Free things, CPU milli and GiB of a node."""
         slot = self.world.decider.slots.of(NodeName(name))
         free = self.world.decider.free(NodeName(name))
         assert slot is not None
@@ -190,7 +190,7 @@ class Stage:
     def why_not(
         self, *, now: float = 0.0, devices: int = 1, priority: int = 0, budget: bool = False
     ) -> dict[str, list[str]]:
-        """By reason, the nodes where a pod can't go."""
+        """The nodes that the pod can't use, by reason."""
         request = wanting(devices, pod="uid-new")
         if budget:
             request = replace(request, uses=(BudgetUse(MAIN, THING.name, BudgetName("pod")),))
@@ -208,7 +208,7 @@ def room_of(pod: ApiPod) -> dict[str, int]:
 
 
 def bound(pod_: ApiPod, decision: Decision, signature: str = "good", version: int = 0) -> ApiPod:
-    """The same pod as the watch shows it once it is bound as decided."""
+    """The pod as the watch shows it after it is bound as decided."""
     requests = pod_.spec.containers[0].resources.requests
     return pod(
         pod_.name,

@@ -1,4 +1,4 @@
-"""Cards that are few, fewer, ill or lost."""
+"""Few cards, fewer cards than before, and cards that are degraded or lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is done to annotations, and in whatever order it is told: a card in use is never free, and its tags hold."""
+"""A card in use is never free, and its tags stay, for any changes of annotations reported in any order."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def grant_of(allocation: Allocation) -> GpuGrant:
 
 
 def lowered(allocation: Allocation, share_milli: int) -> Allocation:
-    """The next one of that pod: a smaller share of the same card."""
+    """The pod's next allocation: a smaller share of the same card."""
     grant = replace(grant_of(allocation), share_milli=min(share_milli, grant_of(allocation).share_milli))
     containers = {name: {GPU.name: (grant,)} for name in allocation.containers}
     return replace(allocation, gen=allocation.gen + 1, containers=containers)
 
 
 class Tampering(RuleBasedStateMachine):
-    """An API server, those who write what they like on their pods, and schedulers that come and go."""
+    """An API server, users who write anything on their pods, and schedulers that come and go."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class Tampering(RuleBasedStateMachine):
         self.nodes: dict[str, ApiNode] = {}
         self.pods: dict[str, ApiPod] = {}
         self.given: dict[PodUid, list[Allocation]] = {}
-        """All that was ever signed for a pod that is there."""
+        """All allocations ever signed for a pod that still exists."""
         self.told: list[ApiPod] = []
         self.count = 0
 

@@ -1,4 +1,4 @@
-"""Nodes that come, change, fall silent and go."""
+"""Nodes that are added, change, stop their heartbeats and are deleted."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_node_that_was_registered_anew_under_its_name_is_another() -> None:
 
 
 def test_an_inventory_that_shrinks_below_what_is_bound_leaves_nothing_and_forgets_nobody() -> None:
-    """The plugin of these tests would count below nothing; that of cards keeps away from cards that it lost."""
+    """The plugin of these tests would count below zero; the allocator of cards avoids cards that it lost."""
     stage = Stage(piled("n", 4))
     stage.pod(holding("a", "n", "t0", "t1", "t2"))
     assert stage.cluster.node(piled("n", 3)) == INVENTORY

@@ -1,4 +1,4 @@
-"""Who holds what, whatever the watch says and in whatever order."""
+"""Which pod holds what, for any order of watch events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pod that can't be read holds is unknown: its node takes no new shares until it is readable or gone."""
+"""An undecodable pod holds an unknown amount: its node takes no new shares until the pod is readable or gone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any history: a scheduler that starts and reads what there is has the same books, and decides the same."""
+"""After any history, a scheduler that starts from the API server's state has the same books and decides the same."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ASKING = [pod("new", milli=milli, cpu="1") for milli in (100, 500, 1000, 2000)] 
 
 
 class History(RuleBasedStateMachine):
-    """What the API server has, what a watch tells of it, late and twice, and what a scheduler does meanwhile."""
+    """The API server's state, a watch that reports it late and twice, and a scheduler's actions in between."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class History(RuleBasedStateMachine):
             self.cluster.node(thing)
 
     def write(self, name: str, **fields: object) -> ApiPod:
-        """A pod as it is from now on in the API server."""
+        """Create or update the pod in the API server."""
         before = self.pods.get(name)
         if before is None:
             self.life += 1
@@ -113,7 +113,7 @@ class History(RuleBasedStateMachine):
 
     @rule(name=pods, steps=st.permutations(["arrives", "answered", "heard"]), failed=st.booleans())
     def binding(self, name: str, steps: list[str], failed: bool) -> None:  # noqa: FBT001
-        """It arrives or not, its answer is heard or taken for a failure, the watch tells of it before or after."""
+        """The binding arrives or not, is confirmed or taken for failed, and the watch reports it before or after."""
         if name not in self.assumed:
             self.decided(name)
         decision = self.assumed.pop(name, None)

@@ -1,4 +1,4 @@
-"""The owner's next pod does not run into the node whose kubelet had no room for the last one."""
+"""The owner's next pod avoids the node whose kubelet rejected the last one for lack of room."""
 
 from __future__ import annotations
 

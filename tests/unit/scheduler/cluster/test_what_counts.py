@@ -1,4 +1,4 @@
-"""What was verified for a pod counts until the pod is gone, whatever becomes of its annotations."""
+"""An allocation verified for a pod counts until the pod is gone, even if its annotations change."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_a_pod_that_asks_for_none_of_our_resources_closes_no_node() -> None:
 
 
 def test_what_a_pod_on_a_node_asks_for_by_labels_counts_for_nothing_since_it_may_write_them_there() -> None:
-    """Else whoever may edit a pod could close its node to all others."""
+    """Otherwise anyone who may edit a pod could close its node to all others."""
     reads = Cards().framework.requests
     asks = Asks(lambda _: reads(seen(NEW)), (keys.PREFIX,))
     assert asks.of(pod("a", node="n", labels={"sharedgpu/gpu_limit": "1.0"})) is None

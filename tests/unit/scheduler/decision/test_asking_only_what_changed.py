@@ -1,4 +1,4 @@
-"""What is remembered equals what asking everything anew would say, whatever happened; and little is asked."""
+"""Cached results equal a full recomputation after any history, and few slots are asked for."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_pods_of_one_shape_get_what_pods_asked_for_one_by_one_get(plugin: type[S
 
 
 class Failing(Piles):
-    """Raises, until it is told not to."""
+    """Raises until `fails` is cleared."""
 
     fails = True
 
@@ -99,7 +99,7 @@ class Failing(Piles):
 
 
 class Anything(RuleBasedStateMachine):
-    """Nodes and pods come and go in any order; a model that keeps one dictionary says what is right."""
+    """Nodes and pods come and go in any order; a model of plain dictionaries gives the expected result."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -119,7 +119,7 @@ class Anything(RuleBasedStateMachine):
         )
 
     def right(self, count: int, needs: Resources) -> dict[NodeName, int]:
-        """The score of every node on which it fits."""
+        """The score of each node on which the request fits."""
         scores: dict[NodeName, int] = {}
         for node in self.nodes:
             things, cpu_milli, memory_bytes = self.free(node)
@@ -209,7 +209,7 @@ def test_the_order_in_which_nodes_came_decides_nothing(
 
 
 class Counting(Piles):
-    """Says how long the arrays are that it is given."""
+    """Records the length of the longest array of slots that it gets."""
 
     longest = 0
 

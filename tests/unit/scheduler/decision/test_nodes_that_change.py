@@ -1,4 +1,4 @@
-"""Nodes come, change and go; plugins fail in between; what is held stays right."""
+"""Nodes are added, change and go, and plugins fail in between; what pods hold stays correct."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_node_that_is_not_known_is_named() -> None:
 
 
 class Slipping(Piles):
-    """Loses count at the third take of its life."""
+    """Raises at its third take: the first instance only, or each if `always`."""
 
     lives = 0
     always = False

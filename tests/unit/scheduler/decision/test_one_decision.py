@@ -1,4 +1,4 @@
-"""One pod: where it goes, what it gets, and what it is told when there is no room."""
+"""One pod: its node, its devices, and the message when there is no room."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_cluster_without_nodes_says_so() -> None:
 
 
 class Reluctant(Piles):
-    """Says that all fits, and refuses to allocate where the test says so."""
+    """Reports that everything fits, and refuses to allocate on the slots in `refusing`."""
 
     refusing: Mapping[int, str] = {}
 
@@ -142,7 +142,7 @@ def test_an_owner_that_refuses_everywhere_ends_in_its_own_words() -> None:
 
 
 class Raising(Piles):
-    """Fails to score while the test says so."""
+    """Fails to score while `broken` is set."""
 
     broken = False
 

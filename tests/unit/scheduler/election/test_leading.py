@@ -1,4 +1,4 @@
-"""At no moment do two lead, and as long as one can, one does."""
+"""There is never more than one leader, and always one as long as a replica can lead."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Candidates = Callable[[str], Elector]
 
 
 class Time:
-    """Goes by only where somebody sleeps, so that a slow machine fools no test."""
+    """A clock that advances only while someone sleeps, so that a slow machine makes no test fail."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -44,7 +44,7 @@ def candidate(server: ApiServer) -> Candidates:
 
 
 async def passed(seconds: float) -> None:
-    """Of that time, by those who sleep."""
+    """Wait until `seconds` of the simulated time have passed."""
     at = TIME.now
     await until(lambda: TIME.now >= at + seconds)
 
@@ -77,7 +77,7 @@ async def test_the_second_one_waits_until_the_first_one_is_late(api: FakeApi, ca
     await until(lambda: two.leader == "one")
     await passed(2 * TERMS.lease_s)
     assert [one.leads, two.leads, two.leader] == [True, False, "one"]
-    await ended(runs[0])  # without a word, as by SIGKILL
+    await ended(runs[0])  # without a release, as by SIGKILL
     await two.gained()
     assert not one.leads
     assert api.objects.get(PATH)["spec"]["leaseTransitions"] == 1
@@ -91,7 +91,7 @@ async def test_a_lead_that_is_handed_back_is_taken_at_once(api: FakeApi, candida
     await one.release()
     for _ in range(100):
         await asyncio.sleep(0)
-    assert not first.done()  # whoever handed it back ends it
+    assert not first.done()  # the caller of release() ends it
     await ended(first)
     assert [one.leads] == [False]
     assert not holder(api)

@@ -1,4 +1,4 @@
-"""A leader says on its Lease what its decisions depend on; from nobody else is it believed."""
+"""A leader publishes on its Lease what its decisions depend on; the annotation of anyone else is ignored."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PATH = f"{LEASES}/partage-scheduler"
 
 
 async def led(server: ApiServer, identity: str, annotations: dict[str, str]) -> Elector:
-    """One that gained the lead, and renews it no more."""
+    """An elector that became the leader and renews no more."""
     elector = Elector(server, namespace=OURS, name="partage-scheduler", identity=identity, annotations=annotations)
     run = asyncio.create_task(elector.run())
     await elector.gained()
@@ -47,7 +47,7 @@ async def test_what_a_former_leader_said_is_not_believed(api: FakeApi, server: A
     await one.release()
     lease = await server.get(PATH, Lease)
     assert of_lease(lease) is None
-    await led(server, "two", {})  # of a version that says nothing
+    await led(server, "two", {})  # of a version that publishes nothing
     lease = await server.get(PATH, Lease)
     assert SCHEDULER in lease.metadata.annotations
     assert of_lease(lease) is None
@@ -76,7 +76,7 @@ def a_lease(name: str, holder: str, text: str) -> Lease:
 
 
 def test_a_node_that_poses_as_a_scheduler_is_not_believed() -> None:
-    """A node's account may write the Lease of the node's name, with that name as its holder, and no other."""
+    """A node's account may write only the Lease of the node's name, with that name as its holder."""
     assert of_lease(a_lease("n1", "n1", '{"by":"n1","scheduler_name":"n1"}')) is None
     assert of_lease(a_lease("n1", "n1", '{"by":"n1","scheduler_name":"partage-scheduler"}')) is None
     assert of_lease(a_lease("cards", "one", '{"by":"one","scheduler_name":"cards"}')) is not None

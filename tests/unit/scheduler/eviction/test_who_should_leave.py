@@ -1,4 +1,4 @@
-"""Who should leave, since when, and when that is enforced."""
+"""Which pods should leave, since when, and when that is enforced."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SOUNDS_ALIKE = CardHealth.degraded(HealthCause.OTHER, "paused: by a power cap th
 
 
 def stage() -> Preempted:
-    """Three cards, of which two have a pod; and a pod without cards."""
+    """Three cards, two of which have a pod, and a pod without cards."""
     return Preempted(running("a", "m", 0, 500), running("b", "m", 1, 500), running("c", "m", cpu="1"), m=3)
 
 

@@ -1,4 +1,4 @@
-"""What the extender's tests stand on: a core with some nodes, and questions as kube-scheduler asks them."""
+"""Fixtures of the extender's tests: a core with some nodes, and requests as kube-scheduler sends them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FOREIGN = "default-scheduler"
 
 
 def a_core(root: Path, nodes: Iterable[str]) -> Core:
-    """Nodes with two cards each, which beat."""
+    """A core with nodes of two cards each, which send heartbeats."""
     found = new_core(settings_below(root), plugins())
     for name in nodes:
         add(found, name)
@@ -58,10 +58,10 @@ def now() -> float:
 
 
 class Caller:
-    """A kube-scheduler that asks over HTTP."""
+    """An HTTP client that calls the extender as kube-scheduler does."""
 
     def __init__(self, session: aiohttp.ClientSession, url: str, running: Running) -> None:
-        """`running` is the scheduler that it asks."""
+        """`running` is the scheduler at `url`."""
         self._session, self._url, self.running = session, url, running
 
     async def ask(self, question: str, body: Any) -> tuple[int, Any]:

@@ -1,4 +1,4 @@
-"""A whole scheduler as an extender: devices are given when a pod is bound, once, and whatever happens it is true."""
+"""A whole scheduler as an extender: devices are allocated once, when a pod is bound, and always consistently."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def extender(
 def told(
     *nodes: str, bound: int | None = None, **more: Any
 ) -> Callable[[Story], Callable[[FakeApi, Path], Awaitable[None]]]:
-    """With nodes of two cards each; so many pods are bound in the end, where that is said."""
+    """Run a story with nodes of two cards each; check how many pods are bound in the end, if `bound` is given."""
 
     def decorate(story: Story) -> Callable[[FakeApi, Path], Awaitable[None]]:
         async def test(api: FakeApi, tmp_path: Path) -> None:

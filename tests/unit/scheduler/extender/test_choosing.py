@@ -1,4 +1,4 @@
-"""Which nodes are left to kube-scheduler, how good they are, and why others are out; nothing changes by asking."""
+"""Which nodes the extender leaves to kube-scheduler, their scores, and why others fail; requests change nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The extender's Service leads to the scheduler that leads, and a change of the lead is a change of one address."""
+"""The extender's Service points to the leader, and a change of the leader changes one address."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PATH = f"{SLICES}/extender"
 
 
 class Replica:
-    """One that leads until it is told otherwise."""
+    """A replica that leads until `leads` is cleared."""
 
     def __init__(self, server: ApiServer, address: str) -> None:
         self.leads = True

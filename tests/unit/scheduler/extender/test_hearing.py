@@ -1,4 +1,4 @@
-"""Bytes from whoever reaches the port: requests as kube-scheduler sends them, or one refusal, and nothing else."""
+"""Any bytes on the port are read as requests of kube-scheduler, or get one refusal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kube-scheduler says is read as upstream spells it; everything else is one error, whoever wrote it."""
+"""Requests of kube-scheduler are read as upstream spells them; everything else gives one error."""
 
 from __future__ import annotations
 

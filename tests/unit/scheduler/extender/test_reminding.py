@@ -1,4 +1,4 @@
-"""kube-scheduler is reminded of pods that fitted nowhere and fit now, and of no others, and not all the time."""
+"""kube-scheduler is reminded only of pods that fitted nowhere and fit now, and not too often."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from support.scheduling import PODS, create_pod, stands
 from unit.scheduler.extender.stage import a_pod
 
 TRY_ALL_S = 300
-"""After which kube-scheduler tries every pod that waits."""
+"""Seconds after which kube-scheduler retries every pending pod."""
 
 
 class World:
-    """What is so around a reminder; time passes when the story says so."""
+    """The environment of a reminder; time passes when the test says so."""
 
     def __init__(self, server: ApiServer) -> None:
         self.now = self._end = 0.0
@@ -110,7 +110,7 @@ async def test_who_waits_for_something_else_is_reminded_of_less_and_less_often(a
     while world.now < TRY_ALL_S:
         await world.after(1)
         if world.ended["done"] > done:
-            world.reminder.fits_nowhere(pod)  # it asked, and there are other things in the way
+            world.reminder.fits_nowhere(pod)  # it asked, and something else prevents the binding
             done = world.ended["done"]
     assert 3 <= done <= 8
     await world.after(2 * TRY_ALL_S)

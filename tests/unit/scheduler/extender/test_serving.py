@@ -1,4 +1,4 @@
-"""The port: many questions on one connection, callers that misbehave, and callers that nobody knows."""
+"""The port: many requests on one connection, callers that misbehave, and unknown callers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LOOPBACK = IPv4Address("127.0.0.1")
 
 
 class Verbs:
-    """Echoes; `/late` waits to be released, `/wrong` fails."""
+    """Echoes requests; `/late` waits for its release, `/wrong` fails."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -206,7 +206,7 @@ STRANGERS = ["system:node:evil", "system:kube-scheduler2", "kubernetes-admin"]
 
 
 class Certificates:
-    """Ours, those of callers, and those of strangers."""
+    """Certificates of the server, of its callers, and of strangers."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.authority = folder, Authority("ours")
@@ -251,7 +251,7 @@ async def test_over_tls_callers_of_our_authority_are_answered_and_nobody_else(
     async with connected(guarded, certificates.caller(certificates.authority)) as known:
         assert await asked(known, b"/a") == (200, b"{}")
     for stranger in (None, Authority("another")):
-        with pytest.raises((OSError, asyncio.IncompleteReadError)):  # as TLS or the socket says it first
+        with pytest.raises((OSError, asyncio.IncompleteReadError)):  # either TLS or the socket reports it first
             async with connected(guarded, certificates.caller(stranger)) as unknown:
                 await asked(unknown, b"/b")
     with pytest.raises((OSError, asyncio.IncompleteReadError)):

@@ -1,4 +1,4 @@
-"""Where the extender may listen: on loopback, or where callers prove who they are."""
+"""The extender may listen on loopback, or where callers authenticate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users make others' scheduler remember or look at is bounded, and is let go with their pods."""
+"""What users can make a scheduler store or scan is bounded, and is released with their pods."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MIB = 1 << 20
 
 
 class Looked(dict[str, str]):
-    """A node's labels, which count how often they are looked at."""
+    """A node's labels that count their lookups."""
 
     looks = 0
 
@@ -33,7 +33,7 @@ class Looked(dict[str, str]):
 
 @pytest.fixture
 def grown() -> Iterator[Callable[[], int]]:
-    """By how many bytes all that is held has grown since the test began to look."""
+    """Returns by how many bytes the allocated memory has grown since the test began."""
     tracemalloc.start()
     try:
         gc.collect()
@@ -49,7 +49,7 @@ def grown() -> Iterator[Callable[[], int]]:
 
 
 def inside(thing: object, *names: str) -> Any:
-    """What is not shown to others."""
+    """A private attribute, by its path."""
     for name in names:
         thing = getattr(thing, name)
     return thing

@@ -1,4 +1,4 @@
-"""A pod that says too much waits and is told so in a sentence; one that others placed counts by the first of it."""
+"""A pod with too many fields stays pending with a message; one that others placed counts with its first fields."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PORTS = [{"hostPort": 1 + number} for number in range(600)]
 
 
 class NoDialect:
-    """A device for which no pod asks."""
+    """Reads no request from any pod."""
 
     def requests(self, pod: Pod) -> PodRequest:
         return PodRequest(pod=pod.ref, containers=())

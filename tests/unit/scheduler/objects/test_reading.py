@@ -1,4 +1,4 @@
-"""What the API server writes is read as far as it is needed; what it would never write is one clear error."""
+"""API objects are read as far as needed; content that the API server never writes gives one clear error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Volumes: where bound ones can be reached, how many a node takes, and claims that keep a pod waiting."""
+"""Volumes: where bound ones are accessible, how many a node takes, and claims that keep a pod pending."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def world(*nodes: Any, **volumes: Any) -> World:
     ],
 )
 def test_of_a_volume_labels_of_nodes_count_alone(term: Any, where: str) -> None:
-    """Upstream shows its terms a node that has no name."""
+    """Upstream matches the terms of volumes against a node without a name."""
     affinity = {"required": {"nodeSelectorTerms": [term]}}
     there = world(node("a"), node("b", labels={ZONE: "z1"}), c=volume("v", nodeAffinity=affinity))
     assert there.where(using("c")) == where

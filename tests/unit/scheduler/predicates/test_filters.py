@@ -1,5 +1,5 @@
 # pyright: reportPrivateUsage=false
-"""Where a pod can't be by upstream's filters, and in which words."""
+"""The nodes that upstream's filters exclude, and the messages."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ WEB, DB = {"app": "web"}, {"app": "db"}
 
 
 def world() -> World:
-    """Two nodes in one zone, one in another, one nowhere."""
+    """Two nodes in one zone, one in another, one without a zone."""
     zones = [node(name, labels={ZONE: zone}) for name, zone in (("a1", "a"), ("a2", "a"), ("b1", "b"))]
     return World(*zones, node("nowhere"))
 
@@ -182,7 +182,7 @@ def web(name: str, *constraints: Json, labels: Json | None = None, **spec: Any) 
 
 
 def counted(*counts: int, **labels: str) -> World:
-    """Zones with so many pods each, on one node each."""
+    """Zones of one node each, with these numbers of pods."""
     there = World(*(node(f"n{place}", labels={ZONE: f"z{place}", **labels}) for place in range(len(counts))))
     for place, count in enumerate(counts):
         there.on(f"n{place}", *(pod(f"there-{place}-{number}", WEB) for number in range(count)))
@@ -206,7 +206,7 @@ def test_no_place_may_have_more_than_the_emptiest_by_too_many(counts: tuple[int,
 
 
 def test_an_empty_selector_counts_nobody_but_the_pod_itself() -> None:
-    """As kube-scheduler has it: what is empty selects everything elsewhere."""
+    """As in kube-scheduler; elsewhere an empty selector selects everything."""
     assert counted(5, 0).where(web("p", constraint(labelSelector={}))) == "n0 n1"
     assert counted(5, 0).where(web("p", constraint(labelSelector={}, matchLabelKeys=["app"]))) == "n1"
 

@@ -1,4 +1,4 @@
-"""Whatever happens in whatever order: what is barred is what a slow model, which counts everything anew, says."""
+"""For any sequence of events, the predicates exclude the same nodes as a slow model that recounts everything."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STEPS = 60
 
 
 class Both:
-    """The predicates and the model, told the same."""
+    """The predicates and the model, with the same input."""
 
     def __init__(self, seed: int) -> None:
         self.chance = Chance(seed)
@@ -137,7 +137,7 @@ def test_what_came_and_went_leaves_nothing_behind(seed: int) -> None:
 
 
 def in_use(told: Predicates) -> dict[str, int]:
-    """How much is kept of pods, by who keeps it."""
+    """The number of entries kept for pods, by component."""
     keepers = [
         (name, getattr(told, name)) for name in ("_kinds", "_ports", "_inter_pod_affinity", "_preferring", "_reach")
     ]

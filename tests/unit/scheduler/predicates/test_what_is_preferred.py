@@ -1,4 +1,4 @@
-"""Preferences: no node is barred by them, some are better than others."""
+"""Preferences exclude no node; they rank some above others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WEB = {"app": "web"}
 
 
 def best(there: World, asking: ApiPod) -> str:
-    """The nodes that are liked most."""
+    """The nodes with the highest preference."""
     liked = there.liked(asking)
     assert liked is not None
     most = max(liked.values())

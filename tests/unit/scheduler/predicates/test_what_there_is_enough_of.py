@@ -1,4 +1,4 @@
-"""Resources beside CPU and memory, places for pods, host ports; and what a pod needs, as kubelet counts it."""
+"""Resources other than CPU and memory, pod slots, host ports; and a pod's needs as kubelet counts them."""
 
 from __future__ import annotations
 

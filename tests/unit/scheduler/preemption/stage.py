@@ -1,4 +1,4 @@
-"""Nodes with cards, pods of several priorities on them, and one that fits nowhere."""
+"""Nodes with cards, pods of several priorities on them, and one pod that fits nowhere."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from unit.scheduler.cluster.cards import granted
 from unit.scheduler.test_deciding_on_pods import NOW, Stage
 
 TODAY = 1_767_229_200.0
-"""01:00 on the day on which test pods are deleted."""
+"""01:00 UTC on the day on which test pods are started and deleted."""
 GRACE_S = 120
 
 
 def running(  # noqa: PLR0913  each is said where it matters
     name: str, node: str, card: int = 0, milli: int = 0, *, priority: int = 0, minute: int = 0, **more: Any
 ) -> ApiPod:
-    """A pod on a node that holds part of a card there; it was started in that minute."""
+    """A pod on a node that holds part of a card there and was started in that minute."""
     notes = given(granted(f"uid-{name}", node, card, milli)) if milli else {}
     made = pod(name, node=node, priority=priority, annotations=notes, **more)
     return replace(made, status=replace(made.status, start_time=f"2026-01-01T00:{minute:02}:00Z"))
 
 
 def going_until(pod: ApiPod, seconds: int) -> ApiPod:
-    """The same, being deleted; its grace ends so many seconds after today."""
+    """The same pod, being deleted; its grace period ends `seconds` after TODAY."""
     until = datetime.fromtimestamp(TODAY + seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return replace(pod, metadata=replace(pod.metadata, deletion_timestamp=until))
 
@@ -53,7 +53,7 @@ def budget(name: str, labels: Mapping[str, str], allowed: int = 0, *, disrupted:
 
 
 class Preempted(Stage):
-    """A scheduler without its I/O, which may send pods away."""
+    """A scheduler without its I/O, which may preempt."""
 
     def __init__(self, *pods: ApiPod, budgets: tuple[ApiBudget, ...] = (), **nodes: int) -> None:
         super().__init__(None, **nodes)
@@ -65,7 +65,7 @@ class Preempted(Stage):
             self.cluster.pod(each)
 
     def chosen(self, new: ApiPod) -> tuple[str, list[str]] | None:
-        """The node, and who leaves it; None where nobody does."""
+        """The node and its victims, or None if preemption helps nowhere."""
         found = self.finder.victims(new, NOW)
         return None if isinstance(found, NoVictims) else (found.node, sorted(each.name for each in found.pods))
 
@@ -79,7 +79,7 @@ class Preempted(Stage):
             self.cluster.pod_gone(each.uid)
 
     def decides(self, new: ApiPod) -> str | None:
-        """Where it is assumed now, if anywhere."""
+        """The node on which the pod would be assumed now, or None."""
         (verdict,) = self.cycle.decide(Waiting((new,)), NOW)
         return verdict.decision.node if isinstance(verdict, Bind) else None
 

@@ -1,4 +1,4 @@
-"""Room for who waits: kept while victims leave, and promised by others."""
+"""Room for a preempting pod is kept from others while its victims leave, and no victim leaves in vain."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UID = PodUid("uid-new")
 
 
 def waiting() -> tuple[Preempted, PodUid]:
-    """One card, of which `low` has 800 milli; `new` waits for it to leave."""
+    """One card, of which `low` has 800 milli; `new` waits for `low` to leave."""
     stage = Preempted(running("low", "m", 0, 800), m=1)
     new = pod("new", milli=500, priority=5)
     stage.keep(new, stage.victims(new))
@@ -96,7 +96,7 @@ CARDS, NODES, PRIORITY = 3, ("m", "n"), 5
 
 @dataclass(frozen=True)
 class On:
-    """A pod, by what matters of it."""
+    """The properties of a pod that matter here."""
 
     node: str
     card: int
@@ -126,7 +126,7 @@ BUDGETS = st.dictionaries(st.sampled_from(("a", "b", "c")), st.integers(0, 1), m
 
 
 def pods_of(wanted: list[On]) -> list[ApiPod]:
-    """Only so many as a card has room for: what others gave is not above it either."""
+    """Only as many pods as a card has room for: other schedulers' allocations do not exceed it either."""
     left: dict[tuple[str, int], int] = {}
     found: list[ApiPod] = []
     for number, on in enumerate(wanted):
@@ -167,7 +167,7 @@ def test_the_pod_fits_afterwards_and_nobody_left_in_vain(on: list[On], new: ApiP
     found = whole.finder.victims(new, NOW)
     if isinstance(found, NoVictims):
         lower = {each.name for each in pods if each.priority < PRIORITY}
-        for node in NODES:  # even with all of them gone it would not fit there
+        for node in NODES:  # it would not fit there even with all of them gone
             gone = {each.name for each in pods if each.name in lower and each.node == node}
             assert stage(gone).decides(new) != node
         return

@@ -1,4 +1,4 @@
-"""Who is sent away: upstream's criteria in upstream's order, with what pods hold of cards among them."""
+"""Choice of victims: upstream's criteria in upstream's order, including what pods hold of cards."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ WEB = {"app": "web"}
 
 
 def asking(one: ApiPod) -> ApiPod:
-    """The same, which says in its limits that it asks for a card."""
+    """The same pod, with a card in its limits."""
     return replace(one, spec=replace(one.spec, containers=pod("a", milli=1000).spec.containers))
 
 
 @dataclass(frozen=True)
 class Case:
-    """Nodes m and n have that many cards; the pods on them, and one that is to be placed."""
+    """Nodes m and n have this many cards; the pods on them, and one pod to place."""
 
     says: str
     pods: tuple[ApiPod, ...]

@@ -1,4 +1,4 @@
-"""Gangs: all or none, without a deadlock, and told when they lack somebody."""
+"""Gangs are placed all or none, without a deadlock, and get a message when members are missing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def members(count: int, *, size: int = 3, gang: str = "train") -> list[ApiPod]:
 
 
 class Stage:
-    """A queue, and how many of each gang run."""
+    """A queue, and the number of running pods of each gang."""
 
     def __init__(self, *pods: ApiPod, timeout_s: float = 60.0) -> None:
         self.running: dict[str, int] = {}

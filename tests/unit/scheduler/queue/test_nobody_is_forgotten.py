@@ -1,4 +1,4 @@
-"""Whatever happens, in whatever order: everybody offered is in one place, and comes up after what concerns him."""
+"""For any sequence of events, each queued pod is in exactly one place and comes up after events that concern it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ gangs = st.sampled_from([None, ("one", 2), ("two", 3)])
 
 
 class Anything(RuleBasedStateMachine):
-    """Offers, gates, gangs, failures, bindings and events; the model knows what each pod waits for."""
+    """Offers, gates, gangs, failures, bindings and events; the model knows which events each pod waits for."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,9 +34,9 @@ class Anything(RuleBasedStateMachine):
         self.pods: dict[PodUid, ApiPod] = {}
         self.flying: set[PodUid] = set()
         self.awaited: dict[PodUid, frozenset[ClusterEvent]] = {}
-        """Of pods without a gang that failed and for which nothing has happened since."""
+        """Events that failed pods without a gang wait for, none of which has happened since."""
         self.owed: set[PodUid] = set()
-        """Pods without a gang that must come up: new, changed, or concerned by what happened."""
+        """Pods without a gang that must come up: new, changed, or concerned by an event."""
 
     @staticmethod
     def unit_of(each: ApiPod) -> object:
@@ -153,7 +153,7 @@ class Anything(RuleBasedStateMachine):
         assert all(uid in self.queue for uid in self.pods)
 
     def teardown(self) -> None:
-        """Whoever is owed a try gets it as soon as all rests are over, and all who fly have landed."""
+        """Pods that are owed a try come up once all backoffs are over and all in-flight pods have returned."""
         for uid in list(self.flying):
             self.queue.failed(uid, frozenset((ClusterEvent.TIME,)), self.now)
             if self.alone(self.pods[uid]):

@@ -1,4 +1,4 @@
-"""Who comes up, and when."""
+"""When pods come up, and in which order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def queue_of(*pods: ApiPod) -> Queue:
 
 
 def names(queue: Queue, now: float = 0.0) -> list[str]:
-    """All that come up now, in their order; they stay in flight."""
+    """All pods that come up now, in their order; they stay in flight."""
     found: list[str] = []
     while (waiting := queue.next(now)) is not None:
         found += [each.name for each in waiting.pods]

@@ -1,4 +1,4 @@
-"""Namespaces take turns: whoever floods the queue, or is slow to decide on, keeps himself waiting."""
+"""Namespaces take turns: one that floods the queue, or whose pods are slow to schedule, delays only itself."""
 
 from __future__ import annotations
 

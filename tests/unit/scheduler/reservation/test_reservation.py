@@ -1,4 +1,4 @@
-"""Cards are taken from kubelet for pods that wait, and go back when nobody needs them."""
+"""Cards are reserved from kubelet for pending pods, and returned when no pod needs them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from unit.scheduler.test_deciding_on_pods import NOW, Stage
 
 
 def kubelets(name: str, cards: int, *, reserved: tuple[str, ...] = (), reservable: bool = True) -> ApiNode:
-    """All of its cards are kubelet's but the first ones, each of which such a pod of `partage-cards` has."""
+    """A node whose first cards are held by these pods of `partage-cards`; its other cards are kubelet's."""
     held = [card(f"{name}-{place}", reservation=f"partage-cards/{each}") for place, each in enumerate(reserved)]
     rest = [card(f"{name}-{place}", pool="kubelet") for place in range(len(reserved), cards)]
     inventory = of_cards((*held, *rest), reservable=reservable)
@@ -32,7 +32,7 @@ def native(name: str, on: str, count: int = 1) -> ApiPod:
 
 
 def reserving(name: str, on: str, *, bound: bool = True, going: bool = False, phase: str = "") -> ApiPod:
-    """As the API server has it."""
+    """A reservation pod as the API server has it."""
     body = body_of(name, NodeName(on), image="pause")
     body["metadata"] |= {"uid": f"uid-{name}"}
     if going:
@@ -148,7 +148,7 @@ def pools_of(stage: Pooled) -> list[str]:
 
 
 class Kept:
-    """An upkeep and what there is."""
+    """An upkeep, with the cluster and the pods that it reviews."""
 
     def __init__(self, *reservations: str) -> None:
         self.stage = Pooled(kubelets("m", 2, reserved=reservations))
@@ -190,7 +190,7 @@ def test_from_the_moment_it_leaves_no_pod_gets_its_card_for_good() -> None:
     kept.leaving(0)
     assert kept.leaving(QUIET_S) == [CARD]
     assert pools_of(kept.stage) == ["kubelet", "kubelet"]
-    kept.stage.cluster.node(kubelets("m", 3, reserved=("card-1",)))  # the advertiser does not know yet
+    kept.stage.cluster.node(kubelets("m", 3, reserved=("card-1",)))  # the advertiser has not noticed yet
     assert pools_of(kept.stage) == ["kubelet", "kubelet", "kubelet"]
     assert kept.leaving(QUIET_S + 1) == [CARD]  # until the API server has deleted it
     del kept.pods["card-1"]

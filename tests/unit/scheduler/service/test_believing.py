@@ -1,4 +1,4 @@
-"""What is signed is believed by whoever has the key, on that pod and node, and nothing else is."""
+"""Anyone with the key accepts what was signed, on that pod and node, and nothing else."""
 
 from __future__ import annotations
 
@@ -116,6 +116,6 @@ def test_a_key_that_nobody_knows_is_not_believed(believes: Believer) -> None:
 
 
 def test_a_pod_that_could_not_be_changed_any_more_is_not_bound(signer: Signer) -> None:
-    """The API server would take the binding, and then refuse every change of the pod's status."""
+    """The API server would accept the binding, and then reject every change of the pod's status."""
     with pytest.raises(Refused, match="remove some of them"):
         signer.sign(a_pod({"notes": "x" * (MOST_ANNOTATION_BYTES - 200)}, node=""), half_a_card())

@@ -1,4 +1,4 @@
-"""A whole scheduler writes what claims are given, before it binds their pods, whatever the API server answers."""
+"""A whole scheduler writes the allocations of claims before it binds their pods, for any answers of the API server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CLAIMS: Final = f"/apis/resource.k8s.io/v1/namespaces/{NAMESPACE}/resourceclaims
 
 @pytest.fixture
 def claimed(api: FakeApi) -> FakeApi:
-    """With a class, and a node with one card for claims."""
+    """An API server with a device class, and a node with one card for claims."""
     expression = 'device.driver == "gpu.partage.dev"'
     spec = {"selectors": [{"cel": {"expression": expression}}], "config": [config(limitMilli=900)]}
     api.objects.create(CLASSES, {"metadata": {"name": CLASS}, "spec": spec})
@@ -98,7 +98,7 @@ async def test_pods_that_share_a_claim_are_bound_to_one_node_and_both_are_named(
 
 
 async def test_a_scheduler_that_died_before_it_bound_a_pod_is_carried_on(claimed: FakeApi, tmp_path: Path) -> None:
-    """Its claim stands, on the node that another pod would not be sent to."""
+    """Its claim is already allocated, on the node to which another pod would not be sent."""
     add_node(claimed, "n2")
     add_claim(claimed, "c")
     add_pod(claimed, "p", "c")
@@ -113,7 +113,7 @@ async def test_a_scheduler_that_died_before_it_bound_a_pod_is_carried_on(claimed
 
 
 async def test_a_claim_is_let_go_of_where_its_pod_fits_no_more(claimed: FakeApi, tmp_path: Path) -> None:
-    """Its node was filled by others meanwhile; the pod goes where there is room."""
+    """Its node became unschedulable in the meantime; the pod goes where there is room."""
     add_claim(claimed, "c")
     add_pod(claimed, "p", "c")
     claimed.expect(Hang(), method="POST", under=f"{PODS}/p")

@@ -1,4 +1,4 @@
-"""What the command says of a configuration that can't be, and of one that can."""
+"""The command's messages for invalid configurations, and for valid ones."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_only_plugins_that_are_there_have_a_weight(tmp_path: Path) -> None:
 def test_no_cards_are_reserved_by_a_word_that_a_dialect_reads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reader: str
 ) -> None:
-    """Its pods would be read as asking us for the card that they take from kubelet."""
+    """The reservation pods would be read as requests to us for the cards that they take from kubelet."""
     settings = settings_below(tmp_path, reserve_image="registry.example/pause:3.10")
     new_core(settings, plugins())
     monkeypatch.setenv("PARTAGE_NVIDIA_GPU", reader)

@@ -1,4 +1,4 @@
-"""A whole scheduler tells and evicts pods on cards that are lost, as budgets allow it."""
+"""A whole scheduler reports and evicts pods on lost cards, as disruption budgets allow."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EVENTS = "/api/v1/namespaces/team/events"
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It looks, and asks again, at once."""
+    """Make the evictor look and retry at once."""
     monkeypatch.setattr(evictor, "EVERY_S", 0.02)
     monkeypatch.setattr(evictor, "AGAIN_S", 0.05)
 

@@ -1,4 +1,4 @@
-"""A whole scheduler places pods by what the API server tells it, and tells what it did."""
+"""A whole scheduler places pods that the API server reports, and reports what it did."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def test_bindings_of_one_namespace_that_take_long_keep_no_pod_of_another_w
 async def test_scores_count_by_the_weights_that_are_set(
     api: FakeApi, tmp_path: Path, weights: tuple[str, ...], node: str
 ) -> None:
-    """The second pod is to be spread; where that counts for nothing the first node is as good."""
+    """The policy spreads the second pod; where that score has no weight, the first node is as good."""
     for name in ("n1", "n2"):
         add_node(api, name)
     spread = {POLICY: "spread"}
@@ -254,7 +254,7 @@ async def test_a_gang_on_several_nodes_with_parts_of_cards_is_told_what_that_cos
             api.objects.create(PODS, {**body, "metadata": {**body["metadata"], "annotations": gang}})
         await until(lambda: not unbound(api))
         await until(lambda: not running.parts.worker.in_flight)
-        await until(lambda: len(told(api, "Scheduled")) == len(names))  # which are sent after it
+        await until(lambda: len(told(api, "Scheduled")) == len(names))  # Events are sent after the bindings
     assert len({stands(api, name).spec.node_name for name in names}) == 2
     found = told(api, "GangSpansNodes")
     assert len(found) == events

@@ -1,4 +1,4 @@
-"""A whole scheduler sends pods away for those of a higher priority, through the API server."""
+"""A whole scheduler preempts pods of lower priority through the API server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def said(api: FakeApi, reason: str) -> list[dict[str, Any]]:
 
 
 def graceful(api: FakeApi) -> list[dict[str, Any]]:
-    """From now on a pod that is deleted is there until the test says that it is gone; with what options it is asked."""
+    """Let a deleted pod stay until the test says that it is gone. Returns the options of each deletion."""
     gone, asked = api.objects.delete, list[dict[str, Any]]()
 
     def delete(path: str, options: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A whole scheduler takes cards from kubelet for pods that wait, and gives them back; whatever dies leaves nothing."""
+"""A whole scheduler reserves cards from kubelet for pending pods and returns them; no crash leaves anything behind."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ RESOURCE = "nvidia.com/gpu"
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It looks at once, and gives cards back after a moment."""
+    """Make the reserver look at once, and return cards after a moment."""
     monkeypatch.setattr(reserver, "EVERY_S", 0.02)
     monkeypatch.setattr(reserver, "REST_S", 0.02)
 
 
 class Kubelet:
-    """Of n1, with kube-scheduler and the advertiser: who asks for a card gets one, and the inventory says who did."""
+    """kubelet, kube-scheduler and advertiser of n1: a pod that requests a card gets one, and the inventory names it."""
 
     def __init__(self, api: FakeApi) -> None:
         self._api = api
@@ -51,7 +51,7 @@ class Kubelet:
         api.objects.create(LEASES, {"metadata": {"name": "n1", "namespace": OURS}, "spec": beat})
 
     def sees(self) -> None:
-        """What happened since it looked last."""
+        """Handle all changes since the last call."""
         pods = {pod["metadata"]["name"]: pod for pod in self._api.objects.select(RESERVED, {})}
         for name in [name for name in self.has if name not in pods]:
             self.free.append(self.has.pop(name))
@@ -83,7 +83,7 @@ def settings(root: Path, **more: Any) -> Any:
 
 
 async def until_seen(kubelet: Kubelet, true: Callable[[], bool]) -> None:
-    """While kubelet goes on."""
+    """Wait for `true` while kubelet runs."""
 
     def looked() -> bool:
         kubelet.sees()
@@ -94,7 +94,7 @@ async def until_seen(kubelet: Kubelet, true: Callable[[], bool]) -> None:
 
 @contextmanager
 def never_on_a_card_without_its_reservation(api: FakeApi) -> Generator[list[str]]:
-    """At the moment when a pod is bound to a card, a reservation has that card and is not being deleted."""
+    """Check that a card has a reservation, not being deleted, at the moment when a pod is bound to it."""
     wrong: list[str] = []
     yield wrong
     there: dict[str, str] = {}
@@ -137,7 +137,7 @@ async def test_what_the_one_before_left_behind_goes_on_and_leaves(api: FakeApi, 
     add_pod(api, "p", 500)
     async with scheduler(api, settings(tmp_path)):
         await until_seen(kubelet, lambda: not unbound(api))
-    api.objects.delete(LEAD)  # as if its time were over
+    api.objects.delete(LEAD)  # as if it had expired
     add_pod(api, "q", 500)
     async with scheduler(api, settings(tmp_path)):
         await until_seen(kubelet, lambda: not unbound(api))

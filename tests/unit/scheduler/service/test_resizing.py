@@ -1,4 +1,4 @@
-"""A whole scheduler grows and shrinks pods on nodes, books what they have, and signs it."""
+"""A whole scheduler resizes pods on nodes, accounts for their new sizes, and signs them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def wish(api: FakeApi, name: str, milli: int, *, waits: bool = False) -> None:
 
 
 def has(api: FakeApi, name: str) -> tuple[int, int]:
-    """Its gen, and its share of a card."""
+    """The pod's gen, and its share of a card."""
     found = decode_allocation(stands(api, name).metadata.annotations[ALLOCATION], [GPU])
     return found.gen, sum(grant.share_milli for grants in found.of(GPU).values() for grant in grants)
 
@@ -94,7 +94,7 @@ async def test_what_has_no_room_is_refused_in_words_and_by_wish_it_waits(api: Fa
 
 
 def named(api: FakeApi, node: str) -> dict[str, int]:
-    """The resized pods of a node by its Lease, each with its gen."""
+    """The resized pods that the Lease of a node lists, each with its gen."""
     text = api.objects.get(f"{LEASES}/{node}")["metadata"].get("annotations", {}).get(RESIZED_PODS, "{}")
     return {each["name"]: each["gen"] for each in json.loads(text).values()}
 
@@ -208,7 +208,7 @@ async def the_sizes_change(api: FakeApi, rng: random.Random, changes: int) -> No
 
 @pytest.mark.parametrize("seed", [1, 2, pytest.param(range(25), marks=pytest.mark.extended("many seeds of the same"))])
 async def test_up_and_down_with_kills_no_card_is_ever_over(api: FakeApi, tmp_path: Path, seed: int | range) -> None:
-    """Each scheduler is killed in the middle, and the next one goes by what stands on the pods."""
+    """Each scheduler is killed midway, and the next one continues from the pods' annotations."""
     rng = random.Random(repr(seed))  # noqa: S311  the same for the same seed
     add_node(api, "n1")
     for name in NAMES:
@@ -221,6 +221,6 @@ async def test_up_and_down_with_kills_no_card_is_ever_over(api: FakeApi, tmp_pat
             api.expect(rng.choice(faults), method="PATCH", times=2)
             await the_sizes_change(api, rng, 12)
             largest = max(NAMES, key=lambda name: has(api, name)[1])
-            wish(api, largest, has(api, largest)[1] - 10)  # which always has room
+            wish(api, largest, has(api, largest)[1] - 10)  # always fits
             await until(lambda: gens(api) > before)  # noqa: B023  it is over then
     Truth(api, tmp_path).check()

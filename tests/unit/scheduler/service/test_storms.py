@@ -1,9 +1,9 @@
-"""Whatever the API server does: no card is over-committed, no pod is bound twice, and no pod is lost.
+"""For any faults of the API server, no card is over-committed, no pod is bound twice, and no pod is lost.
 
 Requests fail with 409, 410, 429 and 5xx, before or after they were carried out, hang, or are carried out long after the
-client gave up; watches are cut at any byte, and lists that are streamed with them; events come twice and out of order.
-Meanwhile pods come, end and are deleted, nodes go and come again with other cards, and the scheduler is killed and
-starts anew from what stands on the pods, or two of them fight for one lead.
+client gave up; watches and streamed lists are cut at any byte; events arrive twice and out of order. Meanwhile pods are
+created, end and are deleted, nodes are deleted and return with other cards, and the scheduler is killed and restarts
+from the pods' annotations, or two of them compete for one lead.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ pytestmark = pytest.mark.slow
 NODES = 3
 MILLIS = (250, 300, 500, 600, 1000)
 PRIORITIES = (0, 0, 0, 5, 9)
-"""Some take the places of others."""
+"""Higher priorities preempt lower ones."""
 LEASE: Final[Mapping[str, float]] = {"lease_s": 2.0, "renew_s": 1.2, "retry_s": 0.2}
 FIGHT_S = 4.0
 FOR_EVER_S = 3600.0
-"""No advertiser renews what nodes say, and a storm may take a while."""
+"""No advertiser renews the nodes' heartbeats, and a storm may take a while."""
 LATE_S = 0.5
-"""Longer than any request is late: a scheduler that takes over waits for that, by its Lease."""
+"""Longer than any request is delayed: by its Lease, a scheduler that takes over waits this long."""
 
 
 class Users:
-    """Pods come, end and go, as a seed says."""
+    """Users who create, end and delete pods, by a seed."""
 
     def __init__(self, api: FakeApi, seed: int) -> None:
         self._api, self._random = api, random.Random(seed)  # noqa: S311
@@ -78,7 +78,7 @@ class Users:
         add_pod(self._api, name, milli, priority=self._random.choice(PRIORITIES))
 
     def _change_node(self, name: str) -> None:
-        """It is another one of the same name, or has other cards; who is on it stays there, and holds what it held."""
+        """Replace the node by one of the same name, or change its cards; its pods stay and keep what they hold."""
         if self._random.random() < 0.5:
             self._api.objects.delete(f"{NODES_PATH}/{name}")
             self._api.objects.delete(f"{LEASES}/{name}")
@@ -96,7 +96,7 @@ class Users:
             self._api.objects.patch(f"{path}/status", {"status": {"phase": "Succeeded"}})
 
     def leave_room(self) -> None:
-        """What is left fits, however it was placed: all may be placed in the end."""
+        """Reduce the pods to as many as fit in any placement, so that all can be placed in the end."""
         for number in range(NODES):
             self.tell_cards(f"n{number}", "ok")
         for name in list(self._names()):
@@ -133,7 +133,7 @@ async def lived_through(root: Path, seed: int, strength: float, lives: list[int]
 
 
 async def fought_through(root: Path, seed: int, strength: float) -> None:
-    """Two replicas, each killed now and then; who loses the lead ends by itself, and is started again."""
+    """Two replicas, each killed now and then; one that loses the lead exits by itself and is restarted."""
     async with FakeApi() as api:
         own = settings_below(root, in_flight=8, silent_after_s=FOR_EVER_S, **LEASE)
         for number in range(NODES):

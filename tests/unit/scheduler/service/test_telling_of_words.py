@@ -1,4 +1,4 @@
-"""No pod of ours that says something of cards runs without one in silence: one event says what of it is not read."""
+"""A pod of ours whose requests are not read never runs without a card silently: one event lists what was not read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EVENTS = f"/api/v1/namespaces/{NAMESPACE}/events"
 
 
 def told(api: FakeApi) -> dict[str, list[str]]:
-    """What is said of each pod, by its name."""
+    """The messages about each pod, by its name."""
     found: dict[str, list[str]] = {}
     for each in api.objects.select(EVENTS, {}):
         if each["reason"] == "RequestNotRead":

@@ -1,4 +1,4 @@
-"""Which card a pair of node and GPUID is, and what a SharePod says of its pod, which is what its user looks at."""
+"""Which card a pair of node and GPUID is, and what a SharePod shows its user of its pod."""
 
 from __future__ import annotations
 

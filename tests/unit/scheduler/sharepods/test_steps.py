@@ -1,4 +1,4 @@
-"""What is next for one SharePod, and the pod that is made of it."""
+"""The next step for one SharePod, and the pod that is created from it."""
 
 from __future__ import annotations
 

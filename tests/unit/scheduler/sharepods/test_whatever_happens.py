@@ -1,4 +1,4 @@
-"""Whatever users, the scheduler and outages do: a pair is one card, and in the end each SharePod has its one pod."""
+"""For any actions of users and the scheduler and any outages, a pair is one card and each SharePod gets its one pod."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def _played(moves: Sequence[Move]) -> None:
         await _moved(world, move)
         assert all(len(cards) == 1 for cards in world.pairs().values()), world.pairs()
     world.loses = ""
-    for _ in range(len(NAMES) + 1):  # the first of a pair lets others begin
+    for _ in range(len(NAMES) + 1):  # the first pod of a pair unblocks others
         world.collect()
         await world.settle()
         for name in sorted(world.pods):
@@ -94,7 +94,7 @@ def _require_right(world: World) -> None:
 
 
 def _may_have_none(world: World, name: str) -> bool:
-    """It has ended, or waits for the first pod of its pair, which has no room."""
+    """Whether it has ended, or waits for the first pod of its pair, which has no room."""
     status = world.shares[name].get("status", {})
     (condition,) = status["conditions"]
     last = status.get("PodStatus", {}).get("phase")

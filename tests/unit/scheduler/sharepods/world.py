@@ -1,6 +1,6 @@
-"""SharePods and pods of an API server in memory, with a scheduler and garbage collection, moved step by step.
+"""An in-memory API server with SharePods and pods, a scheduler and garbage collection, moved step by step.
 
-What happens is heard later, in its order, when the test says so. A call may be lost on its way, or its answer.
+Events are delivered later, in order, when the test says so. A call, or its answer, may be lost.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def a_share(name: str, milli: int = 0, *, gpuid: str = "", node: str = "", polic
 
 
 def requests(pod: Pod) -> PodRequest:
-    """As the native dialect reads them."""
+    """The pod's requests in the native dialect."""
     return pod_request(pod, {(name, GPU.name): ask for name, ask in read_requests(pod).items()})
 
 
@@ -68,7 +68,7 @@ class World:
         self.begin()
 
     def begin(self) -> None:
-        """A new controller, which asks for all that there is."""
+        """Start a new controller, which lists everything."""
         names = (f"g{number:04}" for number in self._numbers)
         self._unheard.clear()
         self.scene = scene = State(lambda: next(names))
@@ -89,7 +89,7 @@ class World:
             self._unheard.popleft()(self.scene)
 
     async def settle(self) -> None:
-        """All is heard, and done that can be done."""
+        """Deliver all events, and do everything that can be done."""
         is_still = False
         while not is_still:
             is_still = not self._unheard
@@ -98,14 +98,14 @@ class World:
             while await self.controller.work():
                 is_still = False
 
-    # What users, the scheduler and kubelets do.
+    # Actions of users, the scheduler and kubelets.
 
     def apply(self, share: Json) -> None:
         if share["metadata"]["name"] not in self.shares:
             self._put(self.shares, share, is_new=True)
 
     def delete(self, name: str) -> None:
-        """The SharePod; its pod is collected later."""
+        """Delete the SharePod; its pod is collected later."""
         self._remove(self.shares, name)
 
     def end(self, name: str, phase: str) -> None:
@@ -114,7 +114,7 @@ class World:
         self._put(self.pods, pod)
 
     def collect(self) -> None:
-        """Pods whose owners are gone."""
+        """Delete the pods whose owners are gone."""
         uids = {share["metadata"]["uid"] for share in self.shares.values()}
         for name, pod in list(self.pods.items()):
             owners = pod["metadata"].get("ownerReferences", [])
@@ -125,7 +125,7 @@ class World:
         self._remove(self.pods, name)
 
     def bind(self, name: str, choice: int) -> None:
-        """Where there is room for it; of several cards by choice."""
+        """Bind the pod where it fits; `choice` selects one of several cards."""
         pod = copy.deepcopy(self.pods[name])
         fitting = self._fitting(pod)
         if pod["spec"].get("nodeName") or not fitting:
@@ -143,17 +143,17 @@ class World:
         self._put(self.pods, pod)
 
     def card(self, name: str) -> str:
-        """Empty where it is on none."""
+        """The pod's card, or empty if it has none."""
         pod = self.pods.get(name, {})
         text = pod.get("metadata", {}).get("annotations", {}).get(ALLOCATION)
         return "" if text is None else str(msgspec.json.decode(text)["containers"]["main"]["gpu"][0]["card"])
 
     def lives(self, name: str) -> bool:
-        """Whether there is a pod of it that has not ended; what has ended stays so."""
+        """Whether the SharePod has a pod that has not ended; ended pods stay ended."""
         return name in self.pods and _lives(self.pods[name])
 
     def pairs(self) -> dict[tuple[str, str], set[str]]:
-        """The cards of all pods that live, by node and GPUID."""
+        """The cards of all live pods, by node and GPUID."""
         found: dict[tuple[str, str], set[str]] = {}
         for name, share in self.shares.items():
             gpuid = share["metadata"].get("annotations", {}).get(GPUID)
@@ -204,7 +204,7 @@ class World:
         else:
             self._unheard.append(lambda scene: scene.pods.gone(msgspec.convert(gone, OwnedPod)))
 
-    # What the controller asks for, as `ApiServer` has it.
+    # The calls of `ApiServer` that the controller uses.
 
     async def get(self, path: str, type_: type[Any]) -> Any:
         return msgspec.convert(self._at(self.pods, path), type_)

@@ -1,4 +1,4 @@
-"""What users are told of their pods, and what it may cost."""
+"""What users are told about their pods, and how many calls that may cost."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ async def test_what_stands_there_is_not_written_again(
     for _ in range(2):
         conditions.tell(Unplaced(pod, WHY))
         await until(lambda: outcomes["done"])
-    conditions.forget(pod.uid)  # as a scheduler that starts anew
+    conditions.forget(pod.uid)  # as a scheduler that restarts
     conditions.tell(Unplaced(stands(api), WHY))
     assert not len(conditions)
     assert api.count("PATCH") == 1
@@ -138,7 +138,7 @@ async def test_who_binds_waits_for_what_is_being_written(
     conditions.tell(Unplaced(pod, WHY))
     await until(lambda: api.count("PATCH"))
     conditions.tell(Unplaced(other, WHY))
-    await conditions.settled(other.uid)  # it was not begun, and will not be
+    await conditions.settled(other.uid)  # it was not started, and will not be
     settling = asyncio.create_task(conditions.settled(pod.uid))
     await asyncio.sleep(0.01)
     assert not settling.done()

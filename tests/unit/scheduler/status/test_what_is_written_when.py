@@ -1,4 +1,4 @@
-"""What waits to be written: the latest word wins, and what is paced is done as often as it may be."""
+"""Pending writes: the latest one wins, and paced writes happen as often as they may."""
 
 from __future__ import annotations
 

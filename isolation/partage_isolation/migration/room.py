@@ -198,7 +198,9 @@ class Room:
             tenant.stand, tenant.waits_since_ns = Stand.OUT, now
             self._release(tenant, tenant.owes, now)
         if tenant.is_suspended and tenant.stand is Stand.OUT:
-            self._release(tenant, tenant.resident - tenant.leaving, now)
+            # Also processes that seem to hold nothing: their last report may be a second old.
+            for process in tenant.parts:
+                self._order(tenant, process, 0, now)
         elif tenant.stand is Stand.OUT and tenant.is_back:
             tenant.stand, tenant.came_ns, tenant.is_resumed = Stand.IN, now, False
         if not self._wants(tenant, now):

@@ -172,10 +172,17 @@ class Tenant:
         return all(part.is_back for part in self.parts.values())
 
     @property
+    def is_away(self) -> bool:
+        """All its processes have confirmed that nothing of them is on the card."""
+        return self.stand is Stand.OUT and all(
+            part.is_settled and not part.placed.resident for part in self.parts.values()
+        )
+
+    @property
     def is_calm(self) -> bool:
         """Nothing about it changes without an event."""
         if self.is_suspended:
-            return self.stand is Stand.OUT and not self.resident
+            return self.is_away
         return self.stand is Stand.IN and not self.asks
 
     def waits(self) -> bool:

@@ -200,7 +200,8 @@ class Containers:
         moving = self._moving.facts(served.budget.key, spec.cards[0].id)
         if moving is None:
             return Suspended(is_on=question.is_on, resident_bytes=0, moved_bytes=0, is_done=False)
-        is_done = not moving.resident if question.is_on else not (moving.moved or moving.is_out)
+        away = self._moving.is_away(served.budget.key, spec.cards[0].id)
+        is_done = away if question.is_on else not (moving.moved or moving.is_out)
         return Suspended(
             is_on=question.is_on, resident_bytes=moving.resident, moved_bytes=moving.moved, is_done=is_done
         )

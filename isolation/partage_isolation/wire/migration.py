@@ -141,6 +141,10 @@ class Migration:
             if not room.tenants:
                 del self._rooms[card]
 
+    def is_away(self, key: BudgetKey, card: CardId) -> bool:
+        """None of its memory is on the card, as its processes have confirmed."""
+        return self._rooms[card].tenants[key].is_away
+
     def facts(self, key: BudgetKey, card: CardId) -> MovingFacts | None:
         room = self._rooms.get(card)
         tenant = room.tenants.get(key) if room else None

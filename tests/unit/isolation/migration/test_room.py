@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partage_isolation.migration.room import May, Pace
+from partage_isolation.migration.room import Fact, May, Order, Pace
+from partage_isolation.migration.tenant import Placed
 from partage_isolation.names import BudgetKey
 from support.extent import examples
 from unit.isolation.migration.card import GIB, LINK, PIECE, Holder, SimulatedCard, seconds
@@ -144,6 +145,22 @@ def test_who_is_suspended_leaves_wholly_and_comes_back_only_when_it_is_resumed()
     spend(card, 5)
     assert only.moved == 0
     assert only.is_in
+
+
+def test_a_suspended_container_is_away_only_once_its_processes_confirmed_it() -> None:
+    """Also one that seems to hold nothing: a process reports what it took up to a second later."""
+    only = holder("a", 500, 0)
+    card = SimulatedCard(80 * GIB, [only])
+    tenant = card.room.put(only.key, 500, suspended=True)
+    only.is_in, only.whole = False, 6 * GIB
+    facts = {only.key: Fact(6 * GIB, wants=True, held_ns=0, is_at_rest=True)}
+    (order,) = [act for act in card.room.decide(facts, 80 * GIB, 1) if isinstance(act, Order)]
+    assert order.allowed == 0
+    assert not tenant.is_away
+    card.room.placed(only.key, only.key, Placed(6 * GIB, 0, 0, order.number, 0), 2)
+    assert not tenant.is_away
+    card.room.placed(only.key, only.key, Placed(0, 6 * GIB, 0, order.number, 0), 3)
+    assert tenant.is_away
 
 
 def test_who_the_driver_takes_away_leaves_for_nobody_else_and_has_its_room_again_at_once() -> None:

@@ -1,4 +1,4 @@
-"""What the plugins' process keeps between questions is never another node's state than the one it is asked with."""
+"""The plugins' process caches state between questions, but never answers with another node's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.sides import THING, container, granted_raw
 
 
 class Telling:
-    """Says which things it was told to be here."""
+    """Returns the ids of the devices on its node."""
 
     @hookimpl
     def partage_kind(self) -> object:

@@ -48,9 +48,7 @@ def _only(node: str) -> dict[str, Any]:
 
 async def placed(api: FakeApi, root: Path, *pods: dict[str, Any]) -> None:
     for lead in api.objects.select(LEASES, {"fieldSelector": "metadata.name=partage-scheduler"}):
-        api.objects.delete(
-            f"{LEASES}/{lead['metadata']['name']}"
-        )  # else this scheduler waits for its predecessor's Lease
+        api.objects.delete(f"{LEASES}/{lead['metadata']['name']}")  # else this scheduler waits for the old Lease
     for pod in pods:
         api.objects.create(PODS, pod)
     async with scheduler(api, settings_below(root)):

@@ -1,7 +1,7 @@
 """While cards are guarded an unread CreateContainer is refused, and a rewrite keeps every byte that it need not change.
 
 The first byte says whether the node has cards. A refusal is one printable line. A rewrite equals the request byte for
-byte, except where it names cards and in our annotations; encodings are wider than any writer's.
+byte, except where it names cards and in our annotations; inputs are encoded in more ways than any writer uses.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _PAIRS: Final = (
 _SPLIT: Final = (
     wire.field(
         2, wire.field(15, wire.field(2, wire.field(3, wire.field(2, 2))))
-    )  # a message in two parts: the host's process namespaces
+    )  # a message in two parts: the host's PID namespace
     + wire.field(3, wire.field(1, wire.field(3, "other")))
     + wire.field(2, wire.field(15, wire.field(2, wire.field(2, 1) + wire.field(2, 0)))),
     wire.field(3, wire.field(8, wire.field(2, wire.field(1, wire.field(2, (1 << 32) + 2))))),

@@ -1,4 +1,4 @@
-"""Whatever our decoder accepts as JSON, the standard library accepts too, with the same meaning."""
+"""Every text that our decoder accepts as JSON is JSON to the standard library too, with the same meaning."""
 
 from __future__ import annotations
 

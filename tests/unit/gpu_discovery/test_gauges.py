@@ -1,4 +1,4 @@
-"""Measurements: values that cards report, and their descriptions."""
+"""Measurements: values that cards report, and the state reported for them."""
 
 from __future__ import annotations
 

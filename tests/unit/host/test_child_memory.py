@@ -1,4 +1,4 @@
-"""The plugins' process caches state between questions, but never answers with another node's."""
+"""State that the plugins' process keeps between questions is never that of another inventory than the question's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.sides import THING, container, granted_raw
 
 
 class Telling:
-    """Returns the ids of the devices on its node."""
+    """Answers with the ids in the inventory that it was called with."""
 
     @hookimpl
     def partage_kind(self) -> object:

@@ -1,4 +1,4 @@
-"""A tree is installed completely or not at all, and stays in place whatever fails in the next installation."""
+"""A tree is installed completely or not at all, and stays in place if the next installation fails."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def races(bench: Bench, place: Place, folder: Path) -> None:
 
 
 def budget_races(bench: Bench, place: Place, folder: Path) -> None:
-    """The same for two containers with one budget: neither their sum nor a refusal is wrong."""
+    """Races two containers with one budget: neither their sum nor a refusal is wrong."""
     first, second = place.budget(memory_mib=RACED_MIB, containers=2)
     warm_up(place, first, folder)
     course = replace(raced(place, first), others=(second.environment,))

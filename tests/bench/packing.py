@@ -94,7 +94,7 @@ def allocated(summary: Summary, mark: int) -> float:
 
 
 def admission(bench: Bench, name: str, summaries: Mapping[str, Summary], plan: Plan) -> None:
-    """Our policy against the published one, in the same run."""
+    """Compares our policy with the published one, in the same run."""
     for mark in plan.marks:
         reference, ours = (allocated(summaries[policy], mark) for policy in POLICIES)
         bench.figure(f"{name}: fgd at {mark} %", reference)

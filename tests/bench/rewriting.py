@@ -79,7 +79,7 @@ async def one_round(node: BenchNode, new: Iterator[Made], names: tuple[str, ...]
 
 
 def measure(bench: Bench, node: BenchNode, new: Iterator[Made]) -> None:
-    """All three in turns, one create right after the other."""
+    """Measures all three in turns, one create right after the other."""
     before = node.figures()
     times: dict[str, list[float]] = {name: [] for name in WAYS}
     orders = itertools.cycle(itertools.permutations(WAYS))
@@ -116,7 +116,7 @@ def inside(bench: Bench, before: dict[str, float], after: dict[str, float]) -> N
 
 
 def measure_alone(bench: Bench, node: BenchNode, new: Iterator[Made]) -> None:
-    """One create after a pause, for which crishim must list the runtime's containers."""
+    """Measures a create after a pause, for which crishim must list the runtime's containers."""
     added: list[float] = []
     for _ in range(ALONE):
         bench.run(asyncio.sleep(ALONE_AFTER_S))

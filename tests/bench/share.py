@@ -75,7 +75,7 @@ def told(bench: Bench, place: Place, seen: Seen, reach: Mapping[str, float]) -> 
 
 
 def compared(bench: Bench, places: Mapping[str, Place], reach: Mapping[str, float]) -> None:
-    """Each case under each policy, in turns."""
+    """Runs each case under each policy, in turns."""
     for case in COMPARED:
         for policy, place in places.items():
             if policy != KUBESHARE or case in TWICE:
@@ -95,7 +95,7 @@ def idle_neighbours_time(bench: Bench, ours: Place) -> None:
 
 
 def alone(bench: Bench, ours: Place, free: Place) -> None:
-    """With the whole card as its limit, in turns with the same program on an unmetered card."""
+    """Runs a program with the whole card as its limit, in turns with the same one on an unmetered card."""
     for kind in (FLOOD,) if bench.smoke else (FLOOD, SHORT, WAIT):
         case = split((1000,), kind)
         pairs = [

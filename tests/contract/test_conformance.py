@@ -38,7 +38,7 @@ class Enforcing:
 
 
 class BesideBroker:
-    """A grant on the first card."""
+    """Stands for the daemon, which would be a process of its own."""
 
     @hookimpl
     def partage_started(self, context: NodeContext) -> None:
@@ -50,7 +50,7 @@ class BesideBroker:
 
 
 def granted(share: int, limit: int, memory: int) -> dict[str, str]:
-    """Of the first card."""
+    """A grant on the first card."""
     return {"gpu": json.dumps([{"card": FIRST, "share": share, "limit": limit, "memory": memory}])}
 
 

@@ -60,7 +60,7 @@ class Said:
 
 
 def said(message: bytes) -> Said:
-    """Raises `NoMessage`."""
+    """The meaning of a message; raises `NoMessage`."""
     found = Said()
     _take(read(message), (), found)
     return found

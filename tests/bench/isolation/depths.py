@@ -41,7 +41,7 @@ class Found:
 
 
 def depths(bench: Bench) -> None:
-    """Without the library, alone on the card, and in turns with a flood."""
+    """Measures without the library, alone on the card, and in turns with a flood."""
     most: dict[int, int] = {}
     with a_place(cards=("h100",)) as place:
         one, other = (place.container(memory_mib=_MIB, share=_HALF) for _ in range(2))
@@ -66,7 +66,7 @@ def _told(bench: Bench, name: str, found: Found, fits: int, most: int) -> None:
 
 
 def short_kernels(bench: Bench) -> None:
-    """Under a limit, with a wait after each millisecond of work; in turns with the same without the library."""
+    """Measures the library under a limit, with a wait after each millisecond of work, in turns with and without it."""
     with a_place(cards=("h100",)) as place:
         one = place.container(memory_mib=_MIB, share=_HALF, limit=_HALF)
         sides = place.isolation.node.environment, one.environment

@@ -83,7 +83,7 @@ def _card(index: int, id_: str) -> Document:
 
 
 def gpu_grant(**changes: object) -> Document:
-    """Half of a card."""
+    """A grant of half a card."""
     grant = {"card": card_ids(1)[0], "share": 500, "limit": 1000, "memory": 8 * GIB, "tags": {"exclusion": "blue"}}
     return grant | changes
 

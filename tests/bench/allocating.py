@@ -1,10 +1,10 @@
-"""What pods with claims cost those who place them, and on how many cards they end up: 500 nodes of eight cards.
+"""Scheduling cost of pods with claims, and the number of cards that they use: 500 nodes of eight cards.
 
 In one cluster kube-scheduler places plain pods, and as many with a claim of 300 milli, in turns. In others our
 scheduler places such pods with such claims, by its default policy and by `binpack`. Nodes are objects with the slices
-that our driver would publish; pods and claims are there before each turn. The time of processors counts from a turn's
-first binding. Afterwards all allocations are added up: no card may be given more than once, and what is counted are
-the cards that have any.
+that our driver would publish; pods and claims exist before each turn. Processor time counts from a turn's first
+binding. Afterwards all allocations are added up: no card may be granted more than once, and the figure is the number of
+cards in use.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ MILLI: Final = 300
 CLAIMING: Final = "claiming"
 STOCK: Final = "kube-scheduler"
 POLICIES: Final = ("fgd+", "binpack")
-"""Of our scheduler, the default first."""
+"""Policies of our scheduler, the default first."""
 MOST_CARDS: Final = 1.05
 _NO_LIMIT: Final = 5000
 _FLAGS: Final = ("--claims", "--no-elect")
@@ -51,14 +51,14 @@ _FLAGS: Final = ("--claims", "--no-elect")
 
 class Found(NamedTuple):
     races: dict[str, list[Race]]
-    """By what the pods are."""
+    """Results by kind of pod."""
     cards: Counter[str]
-    """Milli that claims have of each."""
+    """Milli claimed of each card."""
     claims: int
 
 
 class Allocators(NamedTuple):
-    """Who places pods in a cluster, and what these are called there."""
+    """A cluster's scheduler, started for either kind of pod, and the names of these pods."""
 
     name: str
     claiming: Started

@@ -1,14 +1,14 @@
-"""What memory that moves costs: two programs whose memory does not fit together take turns with it.
+"""Cost of movable memory: two programs whose memory does not fit together use the card in turns.
 
-Time: each of two programs holds 60 GiB of a card of 80 GiB, and floods it. In turns, by shares, whole working sets move
-over the modelled link, both ways at once. What the link allows is the time less what the bytes take that had to move;
-the card's own account says how much of it was computing. Beside it, in the same run, stands what two programs get by
-managed memory alone, whose kernels wait for its faults in turns of one kernel, and what the second one gets without
-either: nothing, it is refused. Then one of 40 GiB is suspended and resumed, without a byte of contents; and one of
-4 GiB that is not movable, by the driver.
+Time: each of two programs holds 60 GiB of a card of 80 GiB, and floods it. By shares, in turns, whole working sets move
+over the modelled link, in both directions at once. The limit of the link is the elapsed time without the time of the
+bytes that had to move; the card's own account says how much of it was computing. For comparison, in the same run: two
+programs that use managed memory alone, whose kernels wait for page faults in turns of one kernel, and a second program
+without either, which is refused. Then a program of 40 GiB is suspended and resumed, without a byte of contents;
+and one of 4 GiB that is not movable, by the driver.
 
-Contents: two programs of 3 GiB each on a card of 4 GiB, which keeps all bytes. Each fills its memory, and looks at all
-of it again and again, while both want the card.
+Contents: two programs of 3 GiB each on a card of 4 GiB, which keeps all bytes. Each fills its memory and checks all of
+it repeatedly, while both use the card.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ MIB: Final = 1 << 20
 CARD_GIB: Final = 80
 CONTEXT_MIB: Final = 500
 BUS: Final = 50
-"""Bytes in a nanosecond, each way."""
+"""Bytes per nanosecond in each direction."""
 OUT: Final = (0.059, 2.476e9)
-"""Of the simulated driver's checkpoints: seconds at least, and bytes a second."""
+"""The simulated driver's checkpoints: minimum seconds, and bytes per second."""
 BACK: Final = (0.102, 7.837e9)
 WORKING_SET_GIB: Final = 60
 SMOKE: Final = 8
-"""In a smoke run all is so many times smaller."""
+"""A smoke run divides all sizes by this."""
 SECONDS: Final = 60
 ROUNDS: Final = 4
 PART: Final = 256 * MIB
 READ_MS: Final = 21
-"""60 GiB at what an H200 read from its own memory: 3042 GB/s."""
+"""The time to read 60 GiB at the rate that an H200 read its own memory: 3042 GB/s."""
 
 
 @contextmanager
@@ -85,7 +85,7 @@ def in_turns(bench: Bench, place: Isolated, shares: tuple[int, int]) -> None:
         until(lambda: all(moving(each).times for each in containers), why=lambda: f"{name}: nothing moves")
         end_of_turn(containers[0])
         had, out, began = busy_ns(place, running), carried(containers), time.monotonic()
-        end_of_turn(containers[0])  # whole rounds: each has had its turns as often
+        end_of_turn(containers[0])  # whole rounds: each has had equally many turns
         while not bench.smoke and time.monotonic() < began + SECONDS:
             end_of_turn(containers[0])
         got = [now - before for now, before in zip(busy_ns(place, running), had, strict=True)]
@@ -109,12 +109,12 @@ def end_of_turn(container: Contained) -> None:
 
 
 def carried(containers: Sequence[Contained]) -> int:
-    """How often one of them had to leave."""
+    """How often the memory of one of them was moved out."""
     return sum(moving(each).times for each in containers)
 
 
 def refused(bench: Bench, place: Isolated) -> None:
-    """Without moving the second program has no memory, so it computes nothing."""
+    """Without moving the second program gets no memory, so it computes nothing."""
     until(lambda: not place.node.status()[0].processes)
     with sharing(place, sharer(bench, "first", 500, movable=False)) as running:
         until(running[0].is_known)
@@ -128,7 +128,7 @@ def refused(bench: Bench, place: Isolated) -> None:
 
 @contextmanager
 def program(place: Isolated, container: Contained | None = None) -> Generator[Steered]:
-    """In a container, or without partage."""
+    """A program in a container, or without partage."""
     env = {**place.node.environment, **({"LD_PRELOAD": container.preload} if container else {})}
     with Steered([sys.executable, CLIENT], env=env, refusals="cuda") as started:
         started.ask("start()")
@@ -136,7 +136,7 @@ def program(place: Isolated, container: Contained | None = None) -> Generator[St
 
 
 def by_faults(bench: Bench, place: Isolated) -> None:
-    """Two programs with managed memory, without partage, in turns: each kernel reads all that its program has, once."""
+    """Two programs with managed memory, without partage, in turns: each kernel reads its program's memory once."""
     until(lambda: not place.node.status()[0].processes)
     size, kernels = mib(bench, WORKING_SET_GIB) * MIB, 1 if bench.smoke else 2
     with program(place) as one, program(place) as other:
@@ -155,7 +155,7 @@ def by_faults(bench: Bench, place: Isolated) -> None:
 
 
 def suspended(bench: Bench, place: Isolated) -> None:
-    """There and back, one way after the other, against the link's time for as many bytes."""
+    """Suspend and resume, one after the other, against the link's time for as many bytes."""
     size = (4 if bench.smoke else 40) * GIB
     container = place.prepare(size + 2 * GIB, share=500, movable=True)
     container.install(built())
@@ -175,9 +175,9 @@ def suspended(bench: Bench, place: Isolated) -> None:
 
 
 def taken_away(bench: Bench) -> None:
-    """There and back by the driver, against the time that the simulated one takes for as many bytes.
+    """Suspend and resume by the driver, against the time that the simulated one takes for as many bytes.
 
-    No more than this machine's own memory has room for: the broker asks.
+    Bounded by this machine's own memory, which the broker checks.
     """
     size = 4 * GIB
     with place_of(mib(bench, CARD_GIB)) as place:
@@ -196,7 +196,7 @@ def taken_away(bench: Bench) -> None:
 
 
 def contents(bench: Bench) -> None:
-    """All bytes of both, looked at in turns."""
+    """Checks all bytes of both programs, in turns."""
     size = (GIB if bench.smoke else 3 * GIB) // PART * PART
     with place_of(size * 4 // 3 // MIB, context_mib=64) as place:
         containers = [place.prepare(size + GIB, share=400, movable=True) for _ in range(2)]

@@ -1,8 +1,8 @@
 """From `kubectl apply` to the first kernel of a pod that shares a card, and to the first instruction of a plain one.
 
-One cluster with everything of ours in it: the shared pod goes through our scheduler, its signed allocation, crishim and
-the preload library before it has its card, the plain pod through kube-scheduler and past all that. Both have the same
-image, on the same nodes, one after the other in turn; what is told is what the first takes beyond the second.
+One cluster with all our components: the shared pod passes our scheduler, its signed allocation, crishim and the preload
+library before it has its card; the plain pod uses kube-scheduler and none of them. Both have the same image and run on
+the same nodes, alternately; the figure is the difference between the first and the second.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NS_IN_MS: Final = 1e6
 
 
 def shared(name: str) -> Json:
-    """A pod with a quarter of a card, which launches a kernel."""
+    """A pod with a quarter of a card that launches a kernel."""
     limits = {GPU_MILLI: "250", GPU_MEMORY: "1Gi"}
     return a_pod(name, image=IMAGE, command=[FIRST, "kernel"], limits=limits, scheduler=OURS)
 
@@ -46,7 +46,7 @@ def plain(name: str) -> Json:
 
 
 def waited_ms(chain: Chain, manifest: Json, folder: Path) -> float:
-    """What one pod takes from the start of kubectl to what its program says."""
+    """The time of one pod, from the start of kubectl to its program's output."""
     name, cluster = manifest["metadata"]["name"], chain.rig.cluster
     file = folder / "pod.json"
     file.write_text(json.dumps({**manifest, "metadata": {**manifest["metadata"], "namespace": TEAM}}))

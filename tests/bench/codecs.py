@@ -1,4 +1,4 @@
-"""What one decode, one verification and one request cost on the paths that every pod and every node update takes."""
+"""Cost of a decode, a verification and a request on the paths of every pod and every node update."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ KEYS: Final = {key_id(PUBLIC): PUBLIC}
 
 
 def measure_inventory(bench: Bench) -> None:
-    """8 cards with the links between all of them, as one string from an annotation."""
+    """8 cards with links between all of them, as one annotation string."""
     text = documents.text_of(documents.inventory(8))
     part = decode_inventory(text, KINDS).part(GPU)
     engaged = isinstance(part, GpuPart) and len(part.cards) == 8 and [len(row) for row in part.links] == [8] * 8
@@ -62,7 +62,7 @@ def measure_allocation(bench: Bench) -> None:
 
 
 def measure_signature(bench: Bench) -> None:
-    """Of that allocation, by the one key that the node knows."""
+    """The signature of that allocation, by the only key that the node knows."""
     text = documents.text_of(documents.allocation())
     signature = sign(text, PRIVATE)
     raw, signed = decode_signature(signature)[1], DOMAIN + text.encode()
@@ -75,7 +75,7 @@ def measure_signature(bench: Bench) -> None:
 
 
 def measure_dialects(bench: Bench) -> None:
-    """Every row of each, with all dialects on; what was remembered of texts is forgotten before each pod."""
+    """All rows of each dialect, with all dialects enabled; caches are cleared before each pod."""
     rounds = 3 if bench.smoke else 200
     for file in FILES:
         asking = [row for row in rows_of(file) if row.request]
@@ -92,7 +92,7 @@ def measure_dialects(bench: Bench) -> None:
 
 
 def reading_ns(row: Row, rounds: int) -> float:
-    """The median of single readings."""
+    """The median of single reads."""
     framework, pod, remembering = side_where(row.nvidia_gpu), row.read(), caches()
     taken: list[int] = []
     for _ in range(rounds):
@@ -124,7 +124,7 @@ class Remembering(Protocol):
 
 @cache
 def caches() -> Sequence[Remembering]:
-    """The functions of our modules that remember; asked for once all plugins are loaded."""
+    """The caching functions of our modules; call once all plugins are loaded."""
     ours = [module for name, module in sys.modules.items() if name.startswith("partage_")]
     return [each for module in ours for each in vars(module).values() if isinstance(each, Remembering)]
 

@@ -1,9 +1,9 @@
-"""What a collective that spins for its peers costs, where containers on two cards share these with others.
+"""Cost of a collective that spins for its peers, if containers on two cards share these with others.
 
-Two containers with 30 % of a card each train together: 3 ms of kernels, then a collective that is on its card until the
-other's is. Beside one of them a container floods, beside the other two, so that turns don't fall together by chance.
-As one gang on a node they have their leases together. Without that each has its turn for itself: so it is where nothing
-was declared, and on two nodes, whose brokers know nothing of each other.
+Two containers with 30 % of a card each train together: 3 ms of kernels, then a collective that stays on its card until
+the other's is running. One of them has a flooding neighbour, the other two, so that their turns don't coincide by
+chance. As a gang on one node they get their time slices together. Otherwise each has its own turns: this is the case
+without a declared gang, and on two nodes, whose brokers don't know each other.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ SECONDS: Final = 15.0
 SMOKE_SECONDS: Final = 1.0
 CARDS: Final = ("h100", "h100")
 TIMES_TOGETHER: Final = 10
-"""Of the rounds of those that don't have their leases together."""
+"""Relative to the rounds of peers without aligned time slices."""
 PART_TOGETHER: Final = 0.8
-"""Of what their share of the rounds without neighbours would be."""
+"""Relative to their share of the rounds without neighbours."""
 
 
 class Nodes(NamedTuple):
-    """Where the peers are; one after the other has card 0 and card 1."""
+    """The peers' nodes; the first has card 0, the second card 1."""
 
     first: Isolated
     second: Isolated
@@ -64,7 +64,7 @@ def floods(nodes: Nodes) -> list[tuple[Isolated, Sharer]]:
 
 
 def rounds_a_second(nodes: Nodes, seconds: float, *, gang: str | None = None, is_alone: bool = False) -> float:
-    """Collectives that the peers had in a second."""
+    """Collectives of the peers per second."""
     with ExitStack() as stack, tempfile.NamedTemporaryFile() as shared:
 
         def begin(place: Isolated, sharer: Sharer) -> Running:

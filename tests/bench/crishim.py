@@ -1,7 +1,7 @@
-"""What crishim adds to calls of a real containerd, beside a typed relay in grpc-go and no proxy at all, in turns.
+"""Latency that crishim adds to calls of a real containerd, beside a typed relay in grpc-go and no proxy, in turns.
 
-The relay is what one would write instead: it decodes and encodes every message. All three are measured within each
-round by one client, a Go program that calls as kubelet does; what is compared are differences within rounds.
+The relay is the usual implementation: it decodes and encodes every message. All three are measured within each round by
+one client, a Go program that calls as kubelet does; the figures are differences within rounds.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ US: Final = 1e3
 
 
 def quiet(_: str) -> None:
-    """How the rig is made is not the result."""
+    """Output about building the rig is no result."""
 
 
 def measure_latency(bench: Bench, caller: Caller) -> None:
@@ -58,7 +58,7 @@ def keep(bench: Bench, name: str, found: Mapping[str, Figures]) -> None:
 
 
 def main() -> int:
-    """Each in its turn, at one containerd. What a rewrite adds is `rewriting`'s to say, and memory is `memory`'s."""
+    """Measures each in turn, with one containerd. `rewriting` measures rewrites, and `memory` memory."""
     bench = Bench.from_argv("crishim", libraries=["uvloop", "hpack"])
     programs = build()
     with tempfile.TemporaryDirectory() as folder, lone_runtime({}, say=quiet) as runtime:

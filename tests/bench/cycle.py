@@ -1,8 +1,8 @@
-"""What one pod costs from the watch's bytes to its confirmed binding, on a large fleet: all of it that does no I/O.
+"""Cost of one pod on a large fleet, from the watch's bytes to its confirmed binding: everything except I/O.
 
-Every pod is decoded as the watch shows it, counted, queued, handed out, decided on with all predicates, assumed,
-signed, and decoded and confirmed as the watch shows it bound. Mixed pods with the statistics of a production cluster
-come to a fleet that carries some already. One thread without I/O, so its time is that of the processor.
+Every pod is decoded from the watch, counted, queued, popped, decided with all predicates, assumed, signed, and decoded
+again and confirmed as bound. Mixed pods with the statistics of a production cluster arrive at a fleet that carries some
+already. One thread without I/O, so its time is processor time.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PODS: Final = 10_000
 SMALLER: Final = 50
 BAR_US: Final = 400
 CHUNK: Final = 500
-"""Pods that are offered together; their bindings are under way together."""
+"""Pods offered together; their bindings are in progress at the same time."""
 POD: Final = msgspec.json.Decoder(ApiPod)
 
 T = TypeVar("T")
@@ -57,7 +57,7 @@ def node_object(node: FleetNode) -> ApiNode:
 def pod_object(
     pool: Sequence[PodRequest], number: int, node: NodeName | None = None, noted: dict[str, str] | None = None
 ) -> bytes:
-    """As the watch shows it, with what API servers add; pods of one template say the same."""
+    """A pod as the watch shows it, with the API server's additions; pods of one template are equal."""
     template = number % len(pool)
     request = pool[template]
     asks = list(request.of(GPU).values())
@@ -111,7 +111,7 @@ def pod_object(
 
 
 class Phases:
-    """How much each step took of the processor's time."""
+    """The processor time of each step."""
 
     def __init__(self) -> None:
         self.taken_ns: Counter[str] = Counter()
@@ -155,7 +155,7 @@ class Scheduler:
         self.queue.happened(self.cluster.pod(pod), 0.0)
 
     def place(self, texts: list[bytes], first: int, took: Phases) -> int:
-        """From bytes to bytes; how many were placed."""
+        """Places pods, from bytes to bytes; returns how many were placed."""
         for text in texts:
             took("queue and count", self.offered, took("decode, as it comes", POD.decode, text))
         bound: list[bytes] = []

@@ -1,10 +1,9 @@
-"""What one decision costs: fits, scores, allocate and take of one pod, on large fleets that are in use.
+"""Cost of one decision: fits, scores, allocate and take of one pod, on large fleets in use.
 
-Mixed shapes: each pod is one of a made-up workload with the statistics of a production cluster. Before the first, every
-node carries twelve pods, on each node others. A round lets many arrive and takes the time of all of them, so that rare
-shapes, which cost more, count as often as they come. A decision is one thread without I/O, so its time is that of the
-processor, which neighbours of this machine don't change. The reference, in the same run: the same by a core that
-remembers nothing.
+Mixed shapes: each pod is one of a made-up workload with the statistics of a production cluster. At the start every node
+carries twelve pods, different ones on each node. A round lets many arrive and adds their times, so that rare shapes,
+which cost more, count as often as they occur. A decision is one thread without I/O, so its time is processor time,
+which this machine's neighbours don't change. The reference, in the same run: the same core without caches.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from partage_scheduler.decision import Decider
 CARDS: Final = 8
 PODS_A_NODE: Final = 12
 SHARES: Final = (50, 110, 160, 230, 320, 470, 650, 810, 1000)
-"""What the pods that are there before may have of a card, each where it fits."""
+"""Shares of the initial pods, each where it fits."""
 NEEDS: Final = tuple(Resources(cpu_milli=cores * 1000, memory_bytes=2 * cores * GIB) for cores in (1, 3, 4, 8))
 ROOM: Final = Resources(cpu_milli=128_000, memory_bytes=1024 * GIB)
 MODELS: Final = ("large", "small", "old", "middle", "roomy", "newest")
@@ -48,7 +47,7 @@ def fleet(count: int) -> Iterator[FleetNode]:
 
 
 def twelve(node: FleetNode, chosen: random.Random) -> Iterator[Allocation]:
-    """What is on a node before anything is measured."""
+    """A node's pods before the measurement."""
     left = {card.id: 1000 for card in node.cards}
     for number in range(PODS_A_NODE):
         share = chosen.choice(SHARES[: len(SHARES) - number // 4])
@@ -89,7 +88,7 @@ def decide_all(decider: Decider, requests: list[PodRequest], *, forgetful: bool 
 
 
 def leave(decider: Decider, pods: list[PodUid], requests: list[PodRequest]) -> None:
-    """All as it was before, and known to be so; not measured."""
+    """Restores the initial state, in the caches as well; not measured."""
     for pod in pods:
         decider.give_back(pod)
     for request in requests:

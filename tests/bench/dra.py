@@ -1,10 +1,10 @@
-"""What a claim adds to the start of a pod, and what kubelet waits for the driver to prepare one.
+"""Delay that a claim adds to the start of a pod, and kubelet's wait for the driver to prepare one.
 
-A cluster as a managed one: kube-scheduler allocates, kubelet is straight at containerd. A pod with a claim and a plain
-one start in turn, with the same image on the same node; what is told is what the first takes beyond the second, from
-its create to its program's first instruction. Prepares are asked for as kubelet asks, of claims that are allocated,
-in turn with the one question that each asks the API server; what is told is what a prepare takes beyond it. Then two
-pods flood one card, and what each gets of its time is held against its claim.
+A cluster like a managed one: kube-scheduler allocates, kubelet calls containerd directly. A pod with a claim and a
+plain one start alternately, with the same image on the same node; the figure is the difference, from a pod's create to
+its program's first instruction. Prepares are requested as kubelet does, for allocated claims, alternately with the one
+request that each sends to the API server; the figure is the difference. Then two pods flood one card, and each one's
+part of the time is compared with its claim.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ SETTLE_S, SMOKE_SETTLE_S = 25.0, 3.0
 MOST_POINTS_OFF: Final = 2.0
 MOST_ADDED_MS: Final = 60.0
 MOST_PREPARE_MS: Final = 8.0
-"""Beyond the question to the API server."""
+"""Beyond the request to the API server."""
 _DRA: Final = "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/"
 _NS_IN_MS: Final = 1e6
 
@@ -59,7 +59,7 @@ def started_ms(stage: DraStage, name: str, *, with_claim: bool) -> float:
 
 
 async def asked_ms(server: ApiServer, claim: Json) -> float:
-    """What the one question of a prepare takes."""
+    """The time of the one request of a prepare."""
     path = resource_claim_path(TEAM, claim["metadata"]["name"])
     began = time.perf_counter()
     await server.get(path, Claim)
@@ -67,13 +67,13 @@ async def asked_ms(server: ApiServer, claim: Json) -> float:
 
 
 async def prepared_ms(stage: DraStage, claims: list[Json]) -> list[tuple[float, float]]:
-    """Each claim once, prepared and let go of; beside it what the question to the API server takes."""
+    """Prepares and unprepares each claim once; returns each time with that of the request to the API server."""
     channel = Channel(path=str(stage.machine.path(f"/{DRA_SOCKET}")))
     control = stage.rig.control
     access = Access.find(control.identities.kubeconfig(stage.rig.cluster.identity, control.server))
     found = list[tuple[float, float]]()
     async with ApiServer(access, user_agent="bench-dra") as server:
-        await asked_ms(server, claims[0])  # the driver has its connection, too
+        await asked_ms(server, claims[0])  # the driver has an open connection, too
         try:
             found += [(await prepare_ms(stage, channel, claim), await asked_ms(server, claim)) for claim in claims]
         finally:
@@ -100,7 +100,7 @@ async def prepare_ms(stage: DraStage, channel: Channel, claim: Json) -> float:
 
 
 def allocated(stage: DraStage, count: int) -> list[Json]:
-    """Claims with what kube-scheduler gave a first one."""
+    """Claims with a copy of kube-scheduler's allocation of a first one."""
     first: Pod = stage.pod("model", devices(request(10, "16Mi")))
     first.wait_running()
     allocation = stage.claim_of(first)["status"]["allocation"]
@@ -113,7 +113,7 @@ def allocated(stage: DraStage, count: int) -> list[Json]:
 
 
 def points_off(stage: DraStage, settle_s: float) -> dict[int, float]:
-    """By share: how far what a flooding pod got of the card's time is from it, in hundredths of the card."""
+    """By share: how far a flooding pod's part of the card's time is from it, in hundredths of the card."""
     stage.rig.registry.push(workloads(), FLOODING)
     command = ["/usr/bin/flood", "--seconds", "100000"]
     pods = {
@@ -151,7 +151,7 @@ def main() -> int:
             for number in range(pairs + WARM_UP)
         ][WARM_UP:]
         prepares = asyncio.run(prepared_ms(stage, allocated(stage, count)))
-        stage.clear()  # or they hold room, and the next two would not meet on one card
+        stage.clear()  # otherwise they hold room, and the next two would not share one card
         off = points_off(stage, SMOKE_SETTLE_S if bench.smoke else SETTLE_S)
     plain, claim = (statistics.median(each[place] for each in rounds) for place in (0, 1))
     bench.figure("plain_pod_ms", plain)

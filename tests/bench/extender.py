@@ -1,8 +1,8 @@
-"""How fast a real kube-scheduler places a backlog with partage as its extender, and how fast plain pods without it.
+"""Throughput of a real kube-scheduler for a backlog, with partage as its extender and for plain pods without it.
 
-In turns, since no machine is equally fast all the while; without the extender its process is not there at all. Nodes
-have eight cards each. kube-scheduler has its defaults, so of a large cluster it looks at a sample; only its limit on
-requests is lifted. Every allocation is verified afterwards.
+In turns, since no machine has constant speed; without the extender its process does not run. Nodes have eight cards
+each. kube-scheduler has its defaults, so in a large cluster it samples the nodes; only its limit on requests is lifted.
+Every allocation is verified afterwards.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Result(NamedTuple):
 
 
 class Extender(NamedTuple):
-    """A daemon of ours that leads and knows everything."""
+    """Our extender, as leader and with a filled cache."""
 
     pid: int
     port: int
@@ -67,7 +67,7 @@ class Extender(NamedTuple):
         return {f"{question}/{result}": float(count) for question, result, count in found}
 
     def configured(self) -> dict[str, Any]:
-        """What we deliver, but for loopback and with kube-scheduler's own choice of how many nodes it looks at."""
+        """The delivered configuration, except for loopback and kube-scheduler's own size of its sample of nodes."""
         (whole,) = delivered(CONFIGURATION)
         (extender,) = whole["extenders"]
         plain = {key: value for key, value in extender.items() if key not in {"enableHTTPS", "tlsConfig"}}

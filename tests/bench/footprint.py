@@ -1,8 +1,8 @@
-"""What the scheduler holds in memory with 5,000 nodes and 30,000 pods, while hostile pods are there and afterwards.
+"""Memory of the scheduler with 5,000 nodes and 30,000 pods, with hostile pods and afterwards.
 
-All of the scheduler that does no I/O, told what a watch tells. Then for each way of saying too much a hundred pods of
-1.4 MiB come, some on nodes already and some to be placed, are decided on, and go; and as many that say as much as is
-allowed. The memory is that of the process; the processor's time of the slowest step is told too.
+The scheduler's parts without I/O, fed as by a watch. Then, for each way to make a pod large, a hundred pods of 1.4 MiB
+arrive, some bound and some pending, are decided and deleted; and as many with as much as is allowed. The memory is that
+of the process; the processor time of the slowest step is printed too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MOST_MIB: Final = 400
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 Json = dict[str, Any]
 Fill = Callable[[Json, str, int], object]
-"""Writes so many things of one sort into a pod, other ones into each."""
+"""Writes this many things of one sort into a pod, different ones into each."""
 
 
 def resident_mib() -> float:
@@ -154,14 +154,14 @@ def _uid(number: int, sort: int) -> PodUid:
 
 
 def as_large(fill: Fill) -> int:
-    """How many of a sort make a pod as large as the API server takes one."""
+    """How many of a sort make a pod as large as the API server accepts."""
     some: Json = {"metadata": {}, "spec": {"containers": [{}]}}
     fill(some, "h00", 1000)
     return HOSTILE_BYTES * 1000 // len(msgspec.json.encode(some))
 
 
 def settled(scheduler: Scheduler, pods: int) -> None:
-    """So many pods on nodes, of which one in ten has a label of its own, as jobs have it."""
+    """Adds this many bound pods, of which one in ten has a label of its own, as pods of jobs have."""
     nodes = [node.name for node in scheduler.cluster.fleet.nodes]
     for number in range(pods):
         pod = msgspec.json.decode(pod_object(scheduler.pool, number, nodes[number % len(nodes)]), type=dict[str, Any])
@@ -179,7 +179,7 @@ def sorts() -> Iterator[tuple[str, Fill, int]]:
 
 
 def main() -> int:
-    """Fills it, and lets all of them come and go."""
+    """Fills the scheduler, and adds and removes all hostile pods."""
     bench = Bench.from_argv("footprint", libraries=["numpy", "msgspec"])
     smaller = SMALLER if bench.smoke else 1
     scheduler = Scheduler(NODES // smaller)

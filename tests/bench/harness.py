@@ -1,4 +1,4 @@
-"""What every benchmark `tests/bench/NAME.py` is written with.
+"""The harness of every benchmark `tests/bench/NAME.py`.
 
     from bench.harness import Bench
 
@@ -7,8 +7,9 @@
     bench.bar("an inventory decodes", decoding.median_us, at_most=20, unit="us")
     raise SystemExit(bench.finish())
 
-It prints a table for people and, as the last line of stdout, one JSON object. Exit status: 0 when every bar holds,
-3 when one does not, 1 when what was to be measured was not at work. With `--smoke` all runs briefly, nothing is judged.
+It prints a table for people and, as the last line of stdout, one JSON object. Exit status: 0 when every bar holds, 3
+when one does not, 1 when the measured feature was not active. With `--smoke` everything runs briefly and nothing is
+judged.
 """
 
 import argparse
@@ -40,14 +41,14 @@ from bench.measuring.table import report
 EXIT_HOLDS: Final = 0
 EXIT_BROKEN: Final = 3
 STOLEN: Final = 0.02
-"""With more than this gone, a time says less of us than of the neighbours."""
+"""With more processor time stolen than this, a time depends more on the neighbours than on us."""
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Spread)
 
 
 class Bench:
-    """One run of one benchmark: measures, collects, and says what came out."""
+    """One run of one benchmark: measures, collects, and reports."""
 
     def __init__(
         self, name: str, *, libraries: Sequence[str] = (), smoke: bool = False, clock: Clock = time.perf_counter_ns
@@ -73,7 +74,7 @@ class Bench:
         return self._keep(name, time_rounds(stretch_of(call, self._clock), self._plan))
 
     def time_async(self, name: str, call: Callable[[], Awaitable[object]]) -> Timing:
-        """What one awaited call takes, in the loop of `run`."""
+        """Times one awaited call, in the loop of `run`."""
         return self._keep(name, time_rounds(async_stretch_of(call, self._clock, self._runner), self._plan))
 
     def compare(self, name: str, *, reference: Callable[[], object], candidate: Callable[[], object]) -> Difference:
@@ -83,37 +84,37 @@ class Bench:
     def compare_async(
         self, name: str, *, reference: Callable[[], Awaitable[object]], candidate: Callable[[], Awaitable[object]]
     ) -> Difference:
-        """What the awaited candidate costs over the awaited reference."""
+        """The cost of the awaited candidate beyond the awaited reference."""
         sides = [async_stretch_of(call, self._clock, self._runner) for call in (reference, candidate)]
         return self._keep(name, compare_rounds(sides[0], sides[1], self._plan))
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Runs a coroutine in the loop that the async measurements use, such as one that starts a server."""
+        """Runs a coroutine in the loop of the async measurements, such as one that starts a server."""
         return self._runner.run(coroutine)
 
     def samples(self, name: str, calls_ns: Sequence[float]) -> Timing:
-        """Takes times of single calls that were measured elsewhere."""
+        """Adds times of single calls that were measured elsewhere."""
         return self._keep(name, as_timing(calls_ns))
 
     def figure(self, name: str, value: float) -> float:
-        """Takes a figure that is no time, with its unit in its name: `resident_mib`."""
+        """Adds a figure other than a time, with its unit in its name: `resident_mib`."""
         self._figures[name] = value
         return value
 
     def engaged(self, name: str, condition: object) -> None:
-        """Ends the run unless the thing that is measured is really at work: a figure of nothing must not pass."""
+        """Ends the run unless the measured feature is active: otherwise a figure would mean nothing."""
         if not condition:
             raise SystemExit(f"bench {self.name}: {name}: not engaged, so there is nothing to measure")
 
     def bar(
         self, name: str, figure: float, *, at_most: float | None = None, at_least: float | None = None, unit: str
     ) -> None:
-        """Sets the figure against one bar, `at_most` or `at_least`."""
+        """Compares the figure with one bar, `at_most` or `at_least`."""
         sense, bar = limit_of(at_most, at_least)
         self._bars.append(Bar(name, figure, sense, bar, unit, None if self.smoke else holds(figure, sense, bar)))
 
     def finish(self) -> int:
-        """Prints the table and the JSON line; answers the exit status."""
+        """Prints the table and the JSON line; returns the exit status."""
         self._runner.close()
         stolen = time_now().stolen_since(self._before)
         self._surroundings["stolen"] = round(stolen, 3)

@@ -1,14 +1,14 @@
-"""What a launch costs more through the library, over a driver that does nothing.
+"""Cost that the library adds to a launch, over a driver that does nothing.
 
-In each round a program launches many times straight at the driver and as often through the library, in turns; the time
-is the launching thread's own. The broker is a stand-in that leaves all cards to the program, or lends them for so long
-at a time and lengthens that before it ends. That the library is at work is asserted before, and afterwards that no
-launch had to wait for a lease. Times hold on a machine that does nothing else.
+In each round a program launches many times through the driver directly and as often through the library, alternately;
+the time is the launching thread's own. The broker is a stand-in that either leaves all cards to the program, or grants
+time slices and extends each before it ends. Assertions: before, that the library is active, and afterwards, that no
+launch had to wait for a time slice. Times hold on an otherwise idle machine.
 
-Graphs are also launched on a simulated card that takes its time for them: as many must be in flight as without the
-library, as far as their work may be, and no more. So are short kernels under a limit.
+Graphs are also launched on a simulated card that takes time for them: as many must be in flight as without the library,
+up to the limit of their work, and no more. So are short kernels under a limit.
 
-Published of others, for comparison: a launch takes 2 to 4 us on a real card; HAMi adds 1 to 11 % to one that is waited
+Published by others, for comparison: a launch takes 2 to 4 us on a real card; HAMi adds 1 to 11 % to one that is waited
 for (GPU-Virt-Bench).
 """
 
@@ -44,7 +44,7 @@ KINDS: Final = {
 
 
 def look(bench: Bench, place: Lending, engaged: Engaged) -> None:
-    """Asserts that the program which is about to measure is metered."""
+    """Asserts that the program about to measure is metered."""
     bench.engaged("the program sees its limit", engaged.total == LIMIT)
     bench.engaged("the library answers its calls", engaged.interposed)
     bench.engaged("the library is mapped", engaged.maps(place.library / CUDA))
@@ -71,7 +71,7 @@ def measure(bench: Bench, kind: str, time: Time, threads: int = 1) -> Difference
 
 
 def main() -> int:
-    """What is judged first, while the machine is as it was."""
+    """Measures first what is judged first, before the machine's state changes."""
     bench = Bench.from_argv("launch")
     for (time, said), at_most in zip(TIMES.items(), (FREE_NS, LEASE_NS), strict=True):
         added = measure(bench, "kernel", time)

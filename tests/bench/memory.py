@@ -1,14 +1,14 @@
-"""What memory limits cost a program, and whether they hold while everything races and dies.
+"""Cost of memory limits for a program, and whether they hold while everything races and dies.
 
-Costs are measured in one process, in turns: a call of the driver itself, and the same call through the library. That
-the library is at work is asserted before each: the program sees its limit as the card's size, has our file in its
-memory, and the broker knows it.
+Costs are measured in one process, alternately: a call of the driver itself, and the same call through the library.
+Before each, assertions check that the library is active: the program sees its limit as the card's size, has our file
+mapped, and is known to the broker.
 
-Limits are judged by the simulated card's own peak, which its driver writes at every operation, and refusals by what all
-programs claimed while they were refused (`isolation/race.py`). Times hold on a machine that does nothing else.
+Limits are judged by the simulated card's own peak, which its driver writes at every operation, and refusals by the
+claims of all programs during the refusal (`isolation/race.py`). Times hold on an otherwise idle machine.
 
-Published of others, for comparison: the driver itself takes 40 to 1000 us for cuMemAlloc on a real card
-(GPU-Virt-Bench); of two allocations of 600 MiB at once within a limit of 1024 MiB both went through in one of five
+Published by others, for comparison: the driver itself takes 40 to 1000 us for cuMemAlloc on a real card
+(GPU-Virt-Bench); of two concurrent allocations of 600 MiB within a limit of 1024 MiB both succeeded in one of five
 rounds (HAMi-core, pull request 273), and contexts came on top of the limit, 100 to 500 MB each (HAMi, issue 1026).
 """
 
@@ -32,7 +32,7 @@ from support.simgpu import card, driver_past
 CONTEXT_MIB: Final = 64
 CARD: Final = card("h100", context_mib=CONTEXT_MIB)
 LARGE_MIB: Final = 40 * 1024
-"""A container with so much room that it is never asked to give back."""
+"""A container with so much room that it is never asked to give memory back."""
 ASKED_MIB: Final = 64
 CREDIT_MIB: Final = 2
 RACED_MIB: Final = 2048
@@ -40,7 +40,7 @@ RACED_MIB: Final = 2048
 ROUNDS: Final = 41
 SMOKE_ROUNDS: Final = 3
 EACH: Final = 100
-"""In a row: what a connection may say at once is 200 packets."""
+"""Calls in a row: a connection may send 200 packets at once."""
 CALLS: Final = 250_000
 STARTS: Final = 20
 
@@ -62,7 +62,7 @@ RIGHT_S: Final = 2
 
 
 def look(bench: Bench, place: Place, container: Container) -> Callable[[Engaged], None]:
-    """Asserts that a program which is about to measure is metered."""
+    """Asserts that a program about to measure is metered."""
 
     def see(engaged: Engaged) -> None:
         bench.engaged("the program sees its limit", engaged.total == container.limit)
@@ -97,7 +97,7 @@ def costs(bench: Bench, place: Place) -> None:
 
 
 def raced(place: Place, container: Container) -> Course:
-    """What is raced over, once the broker knows what a context takes."""
+    """The course of a race, once the broker knows the size of a context."""
     return Course(container.environment, container.limit, CONTEXT_MIB, charged=place.charged)
 
 
@@ -117,7 +117,7 @@ def tell_race(bench: Bench, place: Place, container: Container, seen: Seen, name
     bench.figure(f"{name}: memory of others opened", seen.opened)
     bench.figure(f"{name}: programs killed", seen.killed)
     bench.figure(f"{name}: programs stopped", seen.stopped)
-    if bench.smoke:  # bars are not judged then, and these have nothing to do with time
+    if bench.smoke:  # bars are not judged then, and these don't depend on time
         bench.engaged(f"{name}: refusals are right: {seen.wrong[:1]}", not seen.wrong)
         bench.engaged(f"{name}: the limit holds, {over} bytes", over <= 0)
     bench.bar(f"{name}: refusals with room", len(seen.wrong), at_most=0, unit="programs' rounds")
@@ -135,7 +135,7 @@ def races(bench: Bench, place: Place, folder: Path) -> None:
 
 
 def budget_races(bench: Bench, place: Place, folder: Path) -> None:
-    """The same over what two containers have together: neither their sum nor a refusal is wrong."""
+    """Races two containers with one budget: neither their sum nor a refusal is wrong."""
     first, second = place.budget(memory_mib=RACED_MIB, containers=2)
     warm_up(place, first, folder)
     course = replace(raced(place, first), others=(second.environment,))
@@ -149,7 +149,7 @@ def budget_races(bench: Bench, place: Place, folder: Path) -> None:
 
 
 def deaths(bench: Bench, place: Place) -> None:
-    """How long what a killed program had is out of reach."""
+    """How long a killed program's memory is unavailable."""
     container = place.container(memory_mib=RACED_MIB)
     times = [returned_s(container, CONTEXT_MIB) for _ in range(SMOKE_DEATHS if bench.smoke else DEATHS)]
     bench.figure("what a killed program had is back, median ms", sorted(times)[len(times) // 2] * 1e3)
@@ -157,14 +157,14 @@ def deaths(bench: Bench, place: Place) -> None:
 
 
 def right_again_s(place: Place, container: Container, asleep: int | None) -> float:
-    """From the start of the next broker until each living program is known, and charged for what the card shows."""
+    """From the start of the next broker until each living program is known, and charged for its memory on the card."""
     began = time.monotonic()
     place.until("every row is right", lambda: rows_are_right(place, container, asleep))
     return time.monotonic() - began
 
 
 def rows_are_right(place: Place, container: Container, asleep: int | None) -> bool:
-    """Charges are at least what the card shows, and every program is connected but the one that is stopped."""
+    """Charges are at least the memory on the card, and every program except the stopped one is connected."""
     on_card = {each.pid: each.bytes for each in place.node.status()[0].processes}
     told = {each.pid: each for each in place.told(container).processes if each.connected or each.pid == asleep}
     charged = {

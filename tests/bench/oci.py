@@ -1,7 +1,7 @@
-"""What partage-oci adds to the calls of an engine's shim, where a container asks for nothing.
+"""Time that partage-oci adds to the calls of an engine's shim, for a container without a request.
 
-Both ways call the same runc, with the same bundle, in turns; the guard is on, as where partage-oci is the default
-runtime. What a container with a share takes is not measured here: it needs the agent.
+Both ways call the same runc, with the same bundle, in turns; the guard is on, as if partage-oci were the default
+runtime. The time of a container with a share is not measured here: it needs the agent.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BUSYBOX: Final = "/bin/busybox"
 
 
 class Calls:
-    """The life of one container by each way, with the time of each call in milliseconds."""
+    """Runs the life cycle of one container by each way, and times each call in milliseconds."""
 
     def __init__(self, folder: Path) -> None:
         runc = ensure("runc")["runc"]
@@ -47,7 +47,7 @@ class Calls:
         try:
             return self._life(way, name)
         finally:
-            self._call("runc", "delete", "--force", name)  # of a life that was broken off; else there is none
+            self._call("runc", "delete", "--force", name)  # left by an interrupted run; otherwise there is none
 
     def _life(self, way: str, name: str) -> dict[str, float]:
         took = {
@@ -61,7 +61,7 @@ class Calls:
         return took | {"delete": self._timed(way, "delete", name)}
 
     def is_ours(self) -> bool:
-        """Whether what is called by our name looks for our words."""
+        """Whether the program called partage-oci looks for our annotations."""
         asking = self._folder / "asking"
         asking.mkdir()
         (asking / "config.json").write_text('{"annotations":{"partage.dev/gpu-milli":"1"}}')
@@ -71,7 +71,7 @@ class Calls:
     def _timed(self, way: str, *words: str) -> float:
         argv = self._argv(way, words)
         began = time.perf_counter_ns()
-        # A container holds the descriptors of its `create`, so that a pipe would not end.
+        # A container inherits the descriptors of its `create`, so that a pipe would not end.
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
         took = (time.perf_counter_ns() - began) / 1e6
         if done.returncode:
@@ -91,7 +91,7 @@ class Calls:
 
 
 def _make_bundle(runc: Path, folder: Path) -> None:
-    """A static busybox that sleeps, with what runc writes by itself."""
+    """Creates a bundle of a static busybox that sleeps, with runc's default configuration."""
     program = folder / f"rootfs{BUSYBOX}"
     program.parent.mkdir(parents=True)
     shutil.copy(ensure("busybox")["busybox"], program)

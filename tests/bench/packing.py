@@ -1,9 +1,9 @@
-"""How well policies pack: the published experiment on its own traces, through the code that schedules.
+"""Packing quality of policies: the published experiment on its own traces, run by the scheduler's code.
 
-The traces are not part of the project. They are looked for in the folder that PARTAGE_TRACES names, else in
-`../shared/data` beside the checkout: `openb_node_list_gpu_node.csv`, pod lists `openb_pod_list_*.csv`, and what was
-published, `fgd_published_alloc_ratio.csv`. Without them made-up fleets with the same statistics stand in, which the
-output says; then nothing is compared with what was published.
+The traces are not part of the project. They are looked up in the folder named by PARTAGE_TRACES, else in
+`../shared/data` beside the checkout: `openb_node_list_gpu_node.csv`, pod lists `openb_pod_list_*.csv`, and the
+published results, `fgd_published_alloc_ratio.csv`. Without them made-up fleets with the same statistics are used, as
+the output says; then nothing is compared with published results.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ WORSE_BY: Final = 0.2
 CPU_SCARCE: Final = "cpu250"
 BETTER_BY: Final = 1.0
 SATURATED: Final = 100
-"""Percent of arrivals; before that all that arrives should find its place, and no policy can be better."""
+"""Percent of arrivals; up to that point all arrivals should fit, and no policy can be better."""
 SYNTHETIC_NODES: Final = 300
 
 
 class Plan(NamedTuple):
     seeds: tuple[int, ...]
     marks: tuple[int, ...]
-    """Arrivals in percent at which is looked: first while there is room, then when there is none."""
+    """Arrivals in percent at which to measure: first while there is room, then when there is none."""
     lists: int
 
 
@@ -62,7 +62,7 @@ def workloads() -> dict[str, Workload]:
 
 
 def published() -> Mapping[str, float]:
-    """By list, the mean allocation of fragmentation gradient descent when 130 % had arrived."""
+    """By list, the published mean allocation of fragmentation gradient descent when 130 % had arrived."""
     path = folder() / PUBLISHED_FILE
     found: defaultdict[str, list[float]] = defaultdict(list)
     if path.is_file():
@@ -94,7 +94,7 @@ def allocated(summary: Summary, mark: int) -> float:
 
 
 def admission(bench: Bench, name: str, summaries: Mapping[str, Summary], plan: Plan) -> None:
-    """Our policy against the published one, in the same run."""
+    """Compares our policy with the published one, in the same run."""
     for mark in plan.marks:
         reference, ours = (allocated(summaries[policy], mark) for policy in POLICIES)
         bench.figure(f"{name}: fgd at {mark} %", reference)
@@ -105,7 +105,7 @@ def admission(bench: Bench, name: str, summaries: Mapping[str, Summary], plan: P
 
 
 def judge_reference(bench: Bench, name: str, summary: Summary, known: Mapping[str, float]) -> None:
-    """What we call `fgd` must be what was published under that name."""
+    """Our `fgd` must reproduce the results published under that name."""
     if name in known:
         off = allocated(summary, FULL.marks[-1]) - known[name]
         bench.figure(f"{name}: published fgd at {FULL.marks[-1]} %", known[name])

@@ -1,9 +1,9 @@
-"""What crishim adds to the create of a container with an allocation: verified, plugins asked, rewritten.
+"""Time that crishim adds to the create of a container with an allocation: verify, call plugins, rewrite.
 
-Fifty containers with grants are on the node. In each round three pods get their container, each pod its first, after
-the calls and pauses that kubelet makes before it: straight at the runtime, as kubelet asks; straight with the rewritten
-request, which is what the container costs without a proxy; and through crishim. The order turns from round to round.
-What crishim adds is the difference to the second.
+The node has fifty containers with grants. In each round three pods get their first container, after the calls and
+pauses that kubelet makes before it: through the runtime directly with kubelet's request; directly with the rewritten
+request, which is the container's cost without a proxy; and through crishim. The order changes from round to round. The
+cost of crishim is the difference to the second.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ ON_NODE: Final = 50
 AT_ONCE: Final = 5
 ROUNDS: Final = 60
 MOST_TIMES: Final = 3
-"""As many rounds, where other machines are in the way."""
+"""Up to this many times the rounds, if other machines disturb them."""
 SMOKE_ROUNDS: Final = 3
 ALONE: Final = 6
 ALONE_AFTER_S: Final = 10.5
-"""By then crishim's list of the runtime's containers is too old to be used again."""
+"""By then crishim's list of the runtime's containers is too old to be reused."""
 SETTLED_AFTER_S: Final = 0.2
-"""What a runtime still does after a call that it has answered would be in the way of the next one."""
+"""A runtime's work after it has answered a call would disturb the next one."""
 ADDED_MS: Final = 3.0
 _MS: Final = 1e6
 
@@ -48,7 +48,7 @@ WAYS: Final[dict[str, Making]] = {
 
 
 def pods(node: BenchNode) -> Iterator[Made]:
-    """Each with a tenth of a card, of each card in turn."""
+    """Pods with a tenth of a card each, cycling through the cards."""
     for number in itertools.count(1):
         card = CARDS[number % len(CARDS)]
         grant = GpuGrant(card=card.id, share_milli=100, limit_milli=1000, memory_bytes=1 << 30)
@@ -63,7 +63,7 @@ async def fill(node: BenchNode, new: Iterator[Made]) -> None:
 
 
 async def one_round(node: BenchNode, new: Iterator[Made], names: tuple[str, ...]) -> dict[str, tuple[str, int]]:
-    """The container of each way, and its nanoseconds; what it made is gone afterwards, but for what was seen of it."""
+    """The container of each way, and its nanoseconds; everything that it created is deleted afterwards."""
     found: dict[str, tuple[str, int]] = {}
     sandboxes: list[str] = []
     for name, pod in zip(names, itertools.islice(new, len(names)), strict=True):
@@ -79,7 +79,7 @@ async def one_round(node: BenchNode, new: Iterator[Made], names: tuple[str, ...]
 
 
 def measure(bench: Bench, node: BenchNode, new: Iterator[Made]) -> None:
-    """All three in turns, one create right after the other."""
+    """Measures all three in turns, one create right after the other."""
     before = node.figures()
     times: dict[str, list[float]] = {name: [] for name in WAYS}
     orders = itertools.cycle(itertools.permutations(WAYS))
@@ -106,7 +106,7 @@ def measure(bench: Bench, node: BenchNode, new: Iterator[Made]) -> None:
 
 
 def inside(bench: Bench, before: dict[str, float], after: dict[str, float]) -> None:
-    """What crishim says of itself: means, since it counts into buckets."""
+    """Metrics of crishim itself: means, since its histograms have only buckets."""
     rewritten = 'partage_crishim_held_total{outcome="rewritten"}'
     bench.engaged("crishim rewrote once a round", after[rewritten] - before[rewritten] >= SMOKE_ROUNDS)
     for name, what in (("judging", "verdict"), ("plugin", "plugins' answer")):
@@ -116,7 +116,7 @@ def inside(bench: Bench, before: dict[str, float], after: dict[str, float]) -> N
 
 
 def measure_alone(bench: Bench, node: BenchNode, new: Iterator[Made]) -> None:
-    """One create after a pause, in which crishim must ask the runtime for its containers."""
+    """Measures a create after a pause, for which crishim must list the runtime's containers."""
     added: list[float] = []
     for _ in range(ALONE):
         bench.run(asyncio.sleep(ALONE_AFTER_S))

@@ -1,7 +1,7 @@
-"""What a share adds to `docker run`, beside runc and beside partage-oci for a container that asks for nothing.
+"""Time that a share adds to `docker run`, beside runc and beside partage-oci for a container without a request.
 
-Docker runs a container that ends at once by each way, in turns. With a share it is placed by the agent, prepared by the
-broker, and its card is a simulated one.
+Docker runs a container that ends at once by each way, in turns. With a share it is placed by the agent and prepared by
+the broker, on a simulated card.
 """
 
 from __future__ import annotations

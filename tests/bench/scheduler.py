@@ -1,10 +1,10 @@
-"""How fast a backlog of pods is placed on a large cluster: a real API server and etcd, all on this machine.
+"""Placement throughput for a backlog on a large cluster: a real API server and etcd, all on this machine.
 
-In one run kube-scheduler places plain pods, without a limit on its calls, and our daemon as many of which nine in ten
-ask for parts of cards, on the same nodes; as many again are placed before both. All are there from the beginning. The
-two work at their backlogs in turns, each alone, since no machine is equally fast all the while: some were seen to be
-three times as fast in one half of a run as in the other. A watch tells when a turn's first and last pods were bound.
-What ours did is verified: every allocation's signature, every card's share and memory.
+In one run kube-scheduler places plain pods, without a limit on its calls, and our daemon as many pods, of which nine in
+ten request parts of cards, on the same nodes; as many again are placed before both. All exist from the beginning. The
+two work on their backlogs in turns, each alone, since no machine has constant speed: in some runs one half was three
+times as fast as the other. A watch records when a turn's first and last pods were bound. Our results are verified:
+every allocation's signature, every card's share and memory.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a scrape of the scheduler takes with 5,000 nodes of eight cards, and 30,000 pods with parts of them.
+"""Time of a scrape of the scheduler with 5,000 nodes of eight cards, and 30,000 pods with parts of them.
 
-Between two scrapes 500 pods give way to others, each on a node of its own. One thread without I/O, so its time is that
-of the processor; the scheduler counts in turns of 2 ms. Who scrapes more often gets what was counted before.
+Between two scrapes 500 pods are replaced, each on a node of its own. One thread without I/O, so its time is processor
+time; the scheduler counts in steps of 2 ms. More frequent scrapes get the earlier result.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def uuid(number: int) -> CardId:
 
 
 def name_of(number: int) -> str:
-    """As long as cloud providers make them."""
+    """A name as long as cloud providers' names."""
     return f"ip-10-{number // 256}-{number % 256}-17.internal"
 
 
@@ -63,7 +63,7 @@ def filled(root: Path, nodes: int, pods: int) -> Core:
 
 
 def placed(core: Core, number: int, nodes: int) -> None:
-    """One more pod, with a part of one card."""
+    """Adds a pod with a part of one card."""
     on = number % nodes
     card = uuid(on * CARDS + number // nodes % CARDS)
     grant = GpuGrant(card=card, share_milli=300, limit_milli=1000, memory_bytes=8 * GIB)
@@ -78,7 +78,7 @@ def placed(core: Core, number: int, nodes: int) -> None:
 
 
 def scraped_ns(core: Core, occupancy: OccupancyMetrics, leaving: range, *, nodes: int, pods: int) -> int:
-    """What a scrape takes after these pods gave way to others."""
+    """The time of a scrape after these pods were replaced."""
     for number in leaving:
         core.cluster.pod_gone(PodUid(f"uid-train-resnet-{number}"))
         placed(core, pods + number, nodes)

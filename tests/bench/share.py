@@ -1,14 +1,14 @@
-"""Whether containers that share a card have of its time what they were promised, and how soon a request is answered.
+"""Whether containers that share a card get their promised time, and how soon a request is answered.
 
-Programs that know nothing of us run on a simulated card, with the library and a broker; what each had is the card's own
-account, second by second. Beside our policy stand, in turns, the one that Gemini published, run by the same broker at
-its own parameters and at those by which KubeShare starts it, and a card whose time nobody meters. What a workload
-reaches where it is alone and nobody meters it is measured first: who waits for each of his kernels leaves gaps himself.
+Unmodified programs run on a simulated card, with the library and a broker; each one's time is the card's own account,
+second by second. In turns with our policy run the one that Gemini published, by the same broker with its own parameters
+and with those that KubeShare sets, and a card without metering. Each workload's maximum, alone and unmetered, is
+measured first: a program that waits for each of its kernels leaves gaps itself.
 
-Bars hold on a machine that does nothing else. A run during which others took more than 2 % of the processors, or the
-machine below did, is repeated, as long as there is time for that; how many stayed disturbed is told. Where a machine is
-never quiet, `chrt --rr 1 make bench-share` gives programs what they ask for before all others. It takes a quarter of an
-hour at most.
+Bars hold on an otherwise idle machine. A run during which others, or the hypervisor, took more than 2 % of the
+processors is repeated, within a limit of time; the number of runs that stayed disturbed is printed. On a machine that
+is never quiet, `chrt --rr 1 make bench-share` runs the programs before all others. It takes a quarter of an hour at
+most.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def inference(seconds: float) -> Sharer:
 
 
 def reached(bench: Bench, free: Place) -> dict[str, float]:
-    """Of the card, by each workload where it is alone and nobody meters it."""
+    """Each workload's part of the card, alone and unmetered."""
     kinds = (FLOOD,) if bench.smoke else tuple(KINDS)
     seconds = SMOKE_SECONDS if bench.smoke else REACHED_SECONDS
     found = {kind: free.run(split((1000,), kind), seconds).total for kind in kinds}
@@ -75,7 +75,7 @@ def told(bench: Bench, place: Place, seen: Seen, reach: Mapping[str, float]) -> 
 
 
 def compared(bench: Bench, places: Mapping[str, Place], reach: Mapping[str, float]) -> None:
-    """Each case under each policy, in turns."""
+    """Runs each case under each policy, in turns."""
     for case in COMPARED:
         for policy, place in places.items():
             if policy != KUBESHARE or case in TWICE:
@@ -87,7 +87,7 @@ def lasting(case: Case, seconds: int) -> int:
 
 
 def idle_neighbours_time(bench: Bench, ours: Place) -> None:
-    """It asks for a millisecond each second; the other has all else."""
+    """It requests a millisecond each second; the other gets all other time."""
     idle = Sharer("idle", 500, "inference", ("--rate", "1", "--kernels", "1", "--kernel-us", "1000"))
     case = Case("beside an idle one", (idle, sharer(FLOOD, 500)), (FLOOD, FLOOD), (0.0, 1.0))
     had, reused = ours.run(case, SMOKE_SECONDS if bench.smoke else SECONDS).shares
@@ -95,7 +95,7 @@ def idle_neighbours_time(bench: Bench, ours: Place) -> None:
 
 
 def alone(bench: Bench, ours: Place, free: Place) -> None:
-    """With the whole card as its limit, against the same program on a card that nobody meters, in turns."""
+    """Runs a program with the whole card as its limit, in turns with the same one on an unmetered card."""
     for kind in (FLOOD,) if bench.smoke else (FLOOD, SHORT, WAIT):
         case = split((1000,), kind)
         pairs = [
@@ -118,7 +118,7 @@ def latencies(bench: Bench, places: Mapping[str, Place]) -> None:
 
 
 def main() -> int:
-    """All policies are there all the while, each with a card of its own, so that turns are short."""
+    """All policies are set up throughout, each with a card of its own, so that turns are short."""
     bench = Bench.from_argv("share", libraries=["uvloop", "msgspec"])
     with ExitStack() as stack:
         places = {policy: stack.enter_context(a_place(bench, policy)) for policy in POLICIES}

@@ -1,7 +1,7 @@
-"""Whether the simulated card shares time as a real one does, and costs programs nothing.
+"""Whether the simulated card divides time as a real one does, at no cost to programs.
 
-Timing holds on a machine that does nothing else: a run during which others took more than 2 % of the processors is
-repeated, not averaged. What is measured are programs that use the driver as any program does.
+Timing holds on an otherwise idle machine: a run during which others took more than 2 % of the processors is repeated,
+not averaged. The measured programs use the driver as any program does.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Measuring:
         self.bench.bar(f"{program} of 1 ms kernels alone", part, at_least=ALONE, unit="of the time")
 
     def launch_cost(self) -> None:
-        """What a launch that does not block costs its thread."""
+        """The time that a non-blocking launch takes of its thread."""
         told = self._run("launch-cost", "--count", str(SMOKE_LAUNCHES if self.bench.smoke else LAUNCHES))
         self.bench.engaged("kernels were launched", told["launches"] >= SMOKE_LAUNCHES)
         self.bench.figure("reading the clock once, ns", float(told["clock_ns"]))

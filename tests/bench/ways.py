@@ -1,11 +1,11 @@
-"""Whether a flood gets its share and no more by each known way around a lease.
+"""Whether a flood gets exactly its share by each known way around a time slice.
 
-A container with 10 % of a simulated card floods it by that way, beside an ordinary flood with 90 %. What each had of
-ten seconds is the card's own account. That the way was really taken, its program says (`ways.c` of the library's
-programs); that it is metered all the same, its leases and the memory that it sees.
+A container with 10 % of a simulated card floods it by that way, beside an ordinary flood with 90 %. The parts of ten
+seconds are the card's own account. Its program reports whether the way was really taken (`ways.c` of the library's
+programs); its time slices and the memory that it sees show that it is metered all the same.
 
-Contexts of OpenGL and VDPAU, and those of the driver's own tables, can't be made on a simulated card: to the library
-they are like `past`. Nodes of a graph that are changed one by one go through hooks that do what that of `updated` does.
+Contexts of OpenGL and VDPAU, and those of the driver's own tables, can't be created on a simulated card: the library
+treats them like `past`. Nodes of a graph that are changed one by one use hooks that do what that of `updated` does.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def around(isolation: Isolated, way: str) -> Case:
 
 
 def had(bench: Bench, place: Place, case: Case) -> float:
-    """Of the card, who went around his lease."""
+    """The bypassing program's part of the card."""
 
     def look(running: Sequence[Running]) -> None:
         said = running[0].said()

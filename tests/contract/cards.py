@@ -1,4 +1,4 @@
-"""A small node side of cards, for tests: it says that it enforces shares, and writes down what it was asked."""
+"""A small node plugin for cards, for tests: it claims to enforce shares, and records its calls."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from partage_plugins.api.node import Gauge, NodeContext
 
 
 class GpuNode:
-    """Cards stand in a file; what is called is written to another."""
+    """Reads its cards from one file and writes its calls to another."""
 
     @hookimpl
     def partage_kind(self) -> object:
@@ -65,7 +65,7 @@ class GpuNode:
 
 
 def card(number: int, memory_gib: int = 80) -> dict[str, object]:
-    """A card as an inventory shows it."""
+    """A card in the inventory's form."""
     made = Card(
         id=CardId(f"GPU-6f0c-{number}"),
         index=number,

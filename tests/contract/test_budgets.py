@@ -1,6 +1,6 @@
-"""What schedulers grant and nodes start agree about budgets: of cards, of boards, of both, beside plain containers.
+"""Schedulers and nodes agree about budgets: of cards, of boards and of both, beside plain containers.
 
-Real owners allocate, the text crosses as it is written on pods, and crishim's rules count container by container.
+Real owners allocate, the text is passed on as written on pods, and crishim's rules count container by container.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Answer = dict[ContainerName, dict[Kind, object]]
 
 
 class Spoken:
-    """A dialect in which the pod's note says everything: by container and kind an amount, and perhaps a budget."""
+    """A dialect whose requests are all in one annotation: by container and kind an amount, and optionally a budget."""
 
     @hookimpl
     def partage_requests(self, pod: Pod) -> Mapping[ContainerName, Mapping[Kind, object]] | None:
@@ -69,7 +69,7 @@ def _asked(kind: Kind, amount: int, budget: str) -> object:
 
 @st.composite
 def pods(draw: st.DrawFn) -> Pod:
-    """Up to four containers; of each kind each has nothing, its own, or a part in one of two budgets."""
+    """Up to four containers; each has nothing, its own amount, or a part in one of two budgets of each kind."""
     shares, boards = st.sampled_from([100, 300, 400, 600]), st.integers(1, 2)
     amounts: Mapping[Use, int] = {
         (budget, kind.name): draw(shares if kind is GPU else boards) for budget in ("b0", "b1") for kind in _KINDS
@@ -87,7 +87,7 @@ def pods(draw: st.DrawFn) -> Pod:
 
 
 class Node:
-    """One node as the scheduler and crishim know it."""
+    """One node in the scheduler's and in crishim's accounts."""
 
     def __init__(self) -> None:
         self.registry, report = load_scheduler(
@@ -100,7 +100,7 @@ class Node:
         self.holdings: list[Holding] = []
 
     def place(self, wanted: Pod) -> Allocation | None:
-        """Places it, if there is room; what is read from the text that would be written on it."""
+        """Places the pod if there is room; returns the allocation decoded from its text."""
         request = self.framework.requests(wanted)
         if not request.containers or not self.framework.fits(request, slots(HERE)).fits[0]:
             return None
@@ -114,7 +114,7 @@ class Node:
         return read
 
     def start(self, allocation: Allocation, name: ContainerName) -> None:
-        """As crishim counts it; `NoRoom` where it would not."""
+        """Counts the container as crishim does; raises `NoRoom` if crishim would refuse it."""
         held = holding(allocation, name)
         require_room(held, self.holdings, self.inventory.part(GPU))
         self.holdings.append(held)
@@ -137,14 +137,14 @@ def placed(node: Node, wanted: list[Pod]) -> list[Allocation]:
 
 
 def users(allocation: Allocation) -> list[ContainerName]:
-    """The containers that have something of a card."""
+    """The containers with a grant on a card."""
     return [name for name in decode_raw_grants(encode_allocation(allocation)) if allocation.given(name, GPU)]
 
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(pods(), min_size=1, max_size=10), st.randoms(use_true_random=False))
 def test_what_the_scheduler_places_is_never_too_much_on_the_node(wanted: list[Pod], random: Any) -> None:
-    """In whatever order containers start and restart, and no board is given twice."""
+    """This holds for any order of starts and restarts, and no board is granted twice."""
     node = Node()
     allocations = placed(node, wanted)
     starts = [(allocation, name) for allocation in allocations for name in users(allocation)]
@@ -162,7 +162,7 @@ def test_what_the_scheduler_places_is_never_too_much_on_the_node(wanted: list[Po
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(pods(), min_size=1, max_size=10))
 def test_a_budget_frees_all_that_it_held_and_no_more(wanted: list[Pod]) -> None:
-    """After all is given back the same pods get the same again."""
+    """After everything is released the same pods get the same grants again."""
     node = Node()
     first = placed(node, wanted)
     for allocation in first:

@@ -1,4 +1,4 @@
-"""The conformance kit against our own plugins: with each policy, with every feature of a request, beside others."""
+"""The conformance kit passes for our own plugins: with each policy, all features of a request, and other plugins."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class BesideBroker:
 
 
 def granted(share: int, limit: int, memory: int) -> dict[str, str]:
-    """Of the first card."""
+    """A grant on the first card."""
     return {"gpu": json.dumps([{"card": FIRST, "share": share, "limit": limit, "memory": memory}])}
 
 
@@ -82,7 +82,7 @@ class TestGpuAllocator(Conformance):
 
 
 class TestGpuOfBothSides(Conformance):
-    """A kind that is shared: what the scheduler's side promises must be enforced on the node."""
+    """A shared kind: the node must enforce what the scheduler's side promises."""
 
     subject = Subject(
         name="gpu",
@@ -97,7 +97,7 @@ class TestGpuOfBothSides(Conformance):
 
 
 class TestWholeCards(Conformance):
-    """Nothing need be enforced of these."""
+    """Whole cards need no enforcement."""
 
     subject = Subject(
         name="gpu",
@@ -110,7 +110,7 @@ class TestWholeCards(Conformance):
 
 
 class TestIsolation(Conformance):
-    """The plugin that attaches the library, beside a broker that answers."""
+    """The plugin that attaches the library, with a broker that answers."""
 
     subject = Subject(
         name="isolation",
@@ -161,7 +161,7 @@ class TestKai(Conformance):
 
 
 class TestNamesOfVgpu(Conformance):
-    """The names that users of Volcano and KAI read in containers."""
+    """The variables that containers of Volcano and KAI users read."""
 
     subject = Subject(
         name="vgpu-names",

@@ -1,4 +1,4 @@
-"""What an author or an operator gets: both distributions installed with pip into a new environment, nothing else.
+"""The installation of an author or operator: both distributions, installed with pip into a new environment.
 
 The locked dependencies come from the caches of `make`; without them, from the network.
 """
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 CHECKOUT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
 OURS = {group: len(named) for group, named in PROJECT["entry-points"].items()}
-"""How many plugins there are for each side."""
+"""The number of plugins of the scheduler and of nodes."""
 LOCK = CHECKOUT / "requirements/dev.lock"
 UV = str(Path(sys.executable).parent / "uv")
 NOT_SOURCE = shutil.ignore_patterns(".*", "__pycache__", "dist", "node_modules", "*.egg-info")
@@ -99,14 +99,14 @@ OF_THE_NODE = ("pynvml", "partage_gpu.discovery.discovery", "partage_fpga_templa
 
 
 class Environment:
-    """A virtual environment and the folder in which it is used."""
+    """A virtual environment and its working folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.python = str(folder / "venv/bin/python")
 
     def run(self, *command: str, cwd: Path | None = None, variables: Mapping[str, str] | None = None) -> str:
-        """What a command prints; nothing of this environment but the path is known to it."""
+        """The output of a command that inherits only PATH from this environment."""
         known = {
             "PATH": os.environ["PATH"],
             "HOME": str(self.folder),
@@ -146,7 +146,7 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Environment:
 
 
 def with_extra(extra: str, fresh: Environment, folder: Path) -> Environment:
-    """An environment with partage and what it says that it needs with this extra: no more."""
+    """An environment with partage and exactly the dependencies that it declares for this extra."""
     environment = Environment(folder)
     environment.run(sys.executable, "-m", "venv", "--without-pip", "venv")
     needed = needed_by(Requirement(f"partage[{extra}]" if extra else "partage"), {})
@@ -162,7 +162,7 @@ def with_extra(extra: str, fresh: Environment, folder: Path) -> Environment:
 
 
 def needed_by(requirement: Requirement, known: dict[str, set[str]]) -> set[str]:
-    """The names of all packages that it brings here, by what the installed ones say."""
+    """The names of all packages that it requires here, by the metadata of the installed ones."""
     name = canonicalize_name(requirement.name)
     extras = {"", *requirement.extras}
     if not extras <= known.setdefault(name, set()):
@@ -174,7 +174,7 @@ def needed_by(requirement: Requirement, known: dict[str, set[str]]) -> set[str]:
 
 
 def fill(environment: Environment, locked: Path = LOCK) -> None:
-    """Installs what the lock names: from the cache alone if that is possible, as tools/bootstrap does."""
+    """Installs the locked packages: from the cache alone if possible, as tools/bootstrap does."""
     command = [UV, "pip", "sync", "--quiet", "--require-hashes", "--python", environment.python]
     known = {**os.environ, "UV_CACHE_DIR": str(CHECKOUT / ".cache/uv")}
     said = ""

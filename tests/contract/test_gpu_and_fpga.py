@@ -1,4 +1,4 @@
-"""One pod asks for cards and boards: every hook of both sides is called, and the container gets what was granted."""
+"""One pod requests cards and boards: every hook of both sides is called, and the container gets its grants."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Seen(Activity):
 
 
 class Cluster:
-    """A scheduler side with one node that has cards and boards, one that has boards only, and one with neither."""
+    """A scheduler framework with three nodes: cards and boards, boards only, and neither."""
 
     def __init__(self, inventory: bytes) -> None:
         self.seen = Seen()
@@ -83,7 +83,7 @@ class Cluster:
         return ["" if fits else str(table[code]) for fits, code in zip(verdict.fits, codes, strict=True)]
 
     def allocated(self, request: PodRequest) -> str:
-        """The allocation on the node that has both, as it is written on the pod."""
+        """The allocation on the node with both, as written on the pod."""
         grants = self.framework.allocate(request, Slot(1))
         return encode_allocation(Allocation(gen=1, pod=request.pod.uid, node=NodeName("node-1"), containers=grants))
 
@@ -135,7 +135,7 @@ def hooks_of(module: ModuleType) -> set[str]:
 
 
 def granted_to(name: str, allocation: str, inventory: bytes) -> Granted:
-    """What crishim hands to the host: raw JSON of both kinds."""
+    """The input of the plugin host from crishim: raw JSON of both kinds."""
     read = decode_allocation(allocation, ())
     grants = {container_name: grants for container_name, grants in read.containers.items() if container_name == name}
     return Granted(gen=read.gen, grants=grants.popitem()[1], parts=decode_inventory(inventory, ()).kinds)
@@ -160,7 +160,7 @@ def test_batch_hooks_are_called_once_for_all_nodes(cluster: Cluster) -> None:
 def test_what_is_granted_of_both_kinds_reaches_the_container(
     cluster: Cluster, host: RunningHost, inventory: bytes, root: Path
 ) -> None:
-    """Allocated, signed, verified and adjusted in the plugin host; the changes of both plugins come as one."""
+    """Allocated, signed, verified and adjusted in the plugin host; both plugins' changes are merged."""
     private = Ed25519PrivateKey.generate()
     request = cluster.framework.requests(POD)
     allocation = cluster.allocated(request)
@@ -190,7 +190,7 @@ def test_what_is_taken_and_given_back_is_counted_by_both_owners(cluster: Cluster
 
 
 def test_every_hook_of_the_scheduler_is_called(cluster: Cluster) -> None:
-    assert len(cluster.framework.resources()) == 1  # the boards; ours are known by their prefix
+    assert len(cluster.framework.resources()) == 1  # the boards; ours are recognized by their prefix
     request = cluster.framework.requests(POD)
     cluster.framework.shape(request)
     cluster.framework.node_room(Slot(1), Resources(cpu_milli=8000), Resources(cpu_milli=500))
@@ -200,15 +200,15 @@ def test_every_hook_of_the_scheduler_is_called(cluster: Cluster) -> None:
     cluster.framework.take(Slot(1), allocation)
     cluster.framework.give_back(Slot(1), allocation)
     cluster.framework.node_removed(Slot(1))
-    assert owners(cluster.registry, (GPU.name, FPGA.name)) == ["gpu", "fpga"]  # which partage_kind said
-    of_others = {"partage_mirror", "partage_words"}  # the two know no other system's words
+    assert owners(cluster.registry, (GPU.name, FPGA.name)) == ["gpu", "fpga"]  # declared by partage_kind
+    of_others = {"partage_mirror", "partage_words"}  # neither plugin knows other systems' keys
     assert cluster.seen.hooks | {"partage_kind"} | of_others == hooks_of(scheduler_hooks)
 
 
 def test_every_hook_of_the_node_is_called(
     root: Path, plugin_host: PluginHosts, cluster: Cluster, inventory: bytes
 ) -> None:
-    """By the advertiser in its own process, and by the host in its child; the plugin writes down what it was asked."""
+    """By the advertiser in its own process, and by the host in its child; the plugin records its calls."""
     registry = loaded(node_hooks, ON_NODE)
     advertiser = NodeFramework(registry)
     started(advertiser, root)

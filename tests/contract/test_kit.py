@@ -1,4 +1,4 @@
-"""How the conformance kit speaks to pytest and to authors."""
+"""The conformance kit's interface to pytest and to authors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NO_PYTEST = "import sys; sys.modules['pytest'] = None; import partage_plugins.te
 
 
 class WrongFpga(Conformance):
-    """Not collected: its name does not begin as tests do."""
+    """Not collected, since its name does not begin with `Test`."""
 
     subject = replace(WHOLE, scheduler="contract.wrong.loading:RaisesWhenMade", node=None)
 

@@ -1,4 +1,4 @@
-"""What is promised of the oldest Kubernetes and containerd is one promise: in code, chart and documents, and tested."""
+"""The oldest supported Kubernetes and containerd are the same in code, chart and documents, and are tested."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Chart(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def text_of(path: str) -> str:
-    """With one space between its words."""
+    """The file's text, with single spaces between words."""
     return " ".join((ROOT / path).read_text().split())
 
 
@@ -42,7 +42,7 @@ def test_the_documents_ask_for_no_older_versions() -> None:
 
 
 def test_nothing_is_said_to_need_less_than_all_that_is_supported() -> None:
-    """A page that has a version of its own has a newer one than the oldest."""
+    """A page with a requirement of its own names a later version than the oldest."""
     pages = [path for folder in ("docs", "manifests") for path in (ROOT / folder).rglob("*.md")]
     needs = re.compile(r"(?:needs?|from|on) Kubernetes 1\.(\d+)|Kubernetes from 1\.(\d+)", re.IGNORECASE)
     found = {(path.name, int(minor or other)) for path in pages for minor, other in needs.findall(text_of(str(path)))}

@@ -1,4 +1,4 @@
-"""The conformance kit finds what is wrong: some sixty plugins with one fault each, and none with the right one."""
+"""The conformance kit finds faults: some sixty plugins with one fault each, and none in the correct one."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ BOARDS = "fpga.example.com/boards"
 SCHEDULER, NODE = "partage_fpga_template.scheduler:FpgaScheduler", "partage_fpga_template.node:FpgaNode"
 PATIENT = Limits(call_s=30.0, memory_bytes=512 << 20)
 HANGING = {"answering:HoldsTheInterpreter": 1.0, "living:HangsInStopping": 1.0, "answering:HangsAgainstSignals": 0.25}
-"""Deadlines in seconds of those that never end; no other plugin is judged by a clock."""
+"""Deadlines in seconds of plugins that never return; no other plugin is judged by a clock."""
 
 
 class Wrong(NamedTuple):
-    """A plugin, the check that must fail, and a piece of the reason."""
+    """A plugin, the check that must fail, and a part of the reason."""
 
     plugin: str
     check: str
@@ -108,7 +108,7 @@ OF_NODE = (
 
 
 def subject(*, scheduler: str | None = None, node: str | None = None) -> Subject:
-    """The examples of the template, for a plugin that is derived from it."""
+    """The template's examples, for a plugin derived from it."""
     return Subject(
         name="fpga",
         kind="fpga",

@@ -1,6 +1,6 @@
-"""Shares by claims: kube-scheduler hands them out, kubelet is straight at its runtime, and limits are in force.
+"""Shares by claims: kube-scheduler allocates them, kubelet calls its runtime directly, and limits are enforced.
 
-The cluster is real and has one node with simulated cards. Of partage a broker and a DRA driver are there.
+The cluster is real and has one node with simulated cards. Of partage only a broker and a DRA driver run.
 """
 
 from __future__ import annotations

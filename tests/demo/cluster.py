@@ -1,6 +1,7 @@
-"""The whole chain: pods that share cards are placed by the scheduler, started by crishim, and kept within their parts.
+"""The whole chain: pods that share cards are placed by the scheduler, started by crishim, and limited to their parts.
 
-The cluster is real and has two nodes, the cards are simulated. Here only a forger binds pods by hand.
+The cluster is real and has two nodes; the cards are simulated. Only the forger in this demonstration binds pods by
+hand.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from support.chart import CHART, INTO, RELEASE, UNCHECKED, helm_in
 from support.isolation_stage import ask
 
 NONE_NAMED: Final = "default-scheduler"
-"""What stands in a pod that names no scheduler."""
+"""The scheduler of a pod that names none."""
 WORDS: Final = {"cuMemAlloc_v2 2": "✗ CUDA_ERROR_OUT_OF_MEMORY"}
 
 
@@ -42,13 +43,13 @@ def created(chain: Chain, name: str, milli: int, gib: int, **more: str) -> Pod:
 
 
 def tell(pod: Pod, words: str) -> None:
-    """What a program in the container does, and how that ends."""
+    """Runs an action in the container, and prints its outcome."""
     answer = ask(pod, words)
     say(f"   {pod.name}$ memory {words:<10}  {WORDS.get(answer, answer)}")
 
 
 def install(chain: Chain, home: Path) -> None:
-    """What the chart has, but for the pods: here the daemons are processes, with the accounts that it brings."""
+    """Installs the chart without its pods: the daemons are processes here, with the chart's accounts."""
     pods = ("keys.enabled=false", "installer.enabled=false", "advertiser.enabled=false", "scheduler.replicas=0")
     values = ("mutation.enabled=true", *pods, UNCHECKED)
     say(f"   $ helm install {RELEASE} manifests/chart {' '.join(INTO)} --set {','.join(values)}")
@@ -90,7 +91,7 @@ def bring_a_board(chain: Chain) -> None:
 
 
 def wait_for_room(chain: Chain) -> None:
-    """What fits nowhere says why, and is placed when there is room."""
+    """A pod that fits nowhere shows the reason, and is placed when there is room."""
     say("\n4. A pod that fits nowhere is told why, in one sentence")
     holders = [created(chain, f"whole-{number}", 1000, 8) for number in range(2)]
     for pod in holders:
@@ -108,7 +109,7 @@ def wait_for_room(chain: Chain) -> None:
 
 
 def forge(chain: Chain) -> None:
-    """Somebody who may bind pods, but has not the scheduler's key."""
+    """A user who may bind pods, but lacks the scheduler's key."""
     say("\n5. A user who may bind pods gives one of them the allocation of another, signed with an own key")
     train = next(pod for pod in chain.rig.cluster.pods.made if pod.name == "train")
     allocation = chain.allocation(train)

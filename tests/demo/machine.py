@@ -1,7 +1,7 @@
-"""One machine: three containers of Docker share a card, and each is held to its part. No cluster, no registry.
+"""One machine: three Docker containers share a card, and each is limited to its part. No cluster, no registry.
 
-Docker and partage run on a machine of the rig, so this machine's own Docker is neither seen nor changed. What is typed
-there is what an operator types. The card is simulated. At the end nothing is left.
+Docker and partage run on a machine of the rig, so this machine's own Docker is neither seen nor changed. All commands
+are those that an operator types. The card is simulated. At the end nothing is left.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FOR_EVER: Final = "--seconds 100000"
 MOST_OFF: Final = 0.03
 WIDTH: Final = 40
 NOT_STARTED: Final = 125
-"""The status of a `docker run` that was refused."""
+"""The exit status of a refused `docker run`."""
 LEFT: Final = ("/etc/partage", "/run/partage", "/var/lib/partage/machine", "/usr/local/lib/partage/oci")
 
 
@@ -44,7 +44,7 @@ TENANTS: Final = (
 
 
 class Failed(Exception):
-    """What was to be shown did not happen."""
+    """The demonstrated behaviour did not occur."""
 
 
 def say(text: str = "") -> None:
@@ -53,7 +53,7 @@ def say(text: str = "") -> None:
 
 
 def typed(machine: DockerMachine, command: str, *, status: int = 0, expected: str = "") -> None:
-    """Shows the command and what comes; both how it ends and a part of what it says are known before."""
+    """Runs a command and shows it with its output; its exit status and a part of the output are checked."""
     say(f"   $ {command}")
     done = machine.types(command)
     for line in done.stdout.rstrip().splitlines():
@@ -79,7 +79,7 @@ def share(machine: DockerMachine) -> None:
 
 
 def show_shares(machine: DockerMachine) -> None:
-    """Once everybody's part of the last ten seconds is near its share, on a busy machine later than on an idle one."""
+    """Shows the parts once those of the last ten seconds are near the shares: later on a busy machine."""
     got: list[float] = []
 
     def why_not() -> str | None:
@@ -95,7 +95,7 @@ def show_shares(machine: DockerMachine) -> None:
 
 
 def parts(machine: DockerMachine) -> list[float]:
-    """What the broker says of each tenant's time; nothing of one that it does not know."""
+    """Each tenant's part of the time as the broker reports it; 0 for one that it does not know."""
     try:
         cards = [container.cards[0] for container in told_by(machine.docker.machine).containers]
     except ControlError:
@@ -122,13 +122,13 @@ def kill_broker(machine: DockerMachine) -> None:
 
 
 def broker_pid(machine: DockerMachine) -> int:
-    """As the machine counts its processes; those that the broker started came later."""
+    """Its process id on the machine; processes that the broker started have higher ones."""
     lines = machine.docker.machine.path("/proc").glob("[0-9]*/cmdline")
     return min(int(line.parent.name) for line in lines if b"partage_isolation" in line.read_bytes())
 
 
 def starts(machine: DockerMachine) -> list[str]:
-    """When each container was started."""
+    """The start time of each container."""
     return [machine.docker.inspected(each.name)["State"]["StartedAt"] for each in TENANTS]
 
 

@@ -1,4 +1,4 @@
-"""What targets of decoders share: words of JSON, and how a refusal is checked, whichever decoder gave it."""
+"""Shared by the decoders' targets: tokens of JSON, and the check of a refusal from any decoder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ JSON_WORDS = (*_BORDERS, b'{"', b'":', b"[", b"]", b"null")
 
 
 def refused(error: DecodeError) -> str:
-    """Checks that a refusal is one short line; answers which kind of refusal it is."""
+    """Checks that a refusal is one short line; returns its kind."""
     said = str(error)
     if len(said) >= 600 or not said.isprintable():
         raise AssertionError(f"an error that is no short, printable line: {said!r}")

@@ -1,7 +1,7 @@
-"""What a CreateContainer request says, read without a schema of ours: two that say the same are equal.
+"""The meaning of a CreateContainer request, read without our schema: requests with the same meaning are equal.
 
-Parts of one message are put together, of a single value the last counts, and all that has no name here is kept, in its
-order among those of its number. Paths are field numbers from the request down.
+Parts of one message are merged, the last of several single values counts, and fields without a name here are kept, in
+order among those of their number. Paths are field numbers from the request down.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ENTRIES: Final[Mapping[Path, int]] = {
     (3, 6): 2,
     (3, 7): 2,
 }
-"""Lists of small messages, and how many values each has."""
+"""Lists of small messages, and the number of values in each."""
 _MESSAGES: Final = frozenset(
     ((2,), (3,), (2, 1), (2, 2), (2, 15), (3, 1), (3, 8), (2, 15, 1), (2, 15, 2), (3, 8, 2))
 ) | frozenset(((2, 15, 2, 1), (2, 15, 2, 3), (3, 8, 2, 1)))
@@ -43,11 +43,11 @@ _FLAGS: Final = frozenset(((2, 15, 2, 2), (2, 7, 3)))
 class Said:
     single: dict[Path, int | bytes] = field(default_factory=dict[Path, int | bytes])
     rest: dict[Path, list[Field]] = field(default_factory=dict[Path, list[Field]])
-    """What there is no name for here, and lists of plain values."""
+    """Fields without a name here, and lists of plain values."""
     entries: dict[Path, list[Said]] = field(default_factory=dict[Path, "list[Said]"])
 
     def but(self, changed: Mapping[Path, Callable[[bytes], bool]]) -> tuple[object, ...]:
-        """All but entries of these lists whose first value, a key or a path, may be changed."""
+        """Everything except entries of these lists whose first value, a key or a path, may be changed."""
         entries = {
             path: [each for each in found if path not in changed or not changed[path](each.key(path))]
             for path, found in self.entries.items()
@@ -60,7 +60,7 @@ class Said:
 
 
 def said(message: bytes) -> Said:
-    """Raises `NoMessage`."""
+    """The meaning of a message; raises `NoMessage`."""
     found = Said()
     _take(read(message), (), found)
     return found

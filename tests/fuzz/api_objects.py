@@ -1,8 +1,8 @@
-"""Any bytes are one error or an object that can be written, read again, counted and asked about without another error.
+"""Any bytes are one error or an object that can be written, read again, counted and queried without another error.
 
-Without what is nested deeply it is the same object.
+Dropping deeply nested values leaves the same object.
 
-A pod is read, shown to plugins, placed on a node that says the same of itself, and asked where it could be.
+A pod is read, passed to plugins, placed on a node with the same content, and queried for the nodes that fit.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ DICTIONARY: Final = (
 
 
 def target(data: bytes) -> str:
-    """As a node, and as a pod on it."""
+    """Decodes the input as a node, and as a pod on it."""
     try:
         found = decoded("GET /it", data, ApiPod)
         there = decoded("GET /it", data, ApiNode)

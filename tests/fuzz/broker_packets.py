@@ -1,6 +1,6 @@
-"""Whatever packets processes send, no limit is exceeded by what is lent, and the books stay whole over a restart.
+"""For any packets of processes, loans never exceed a limit, and the accounts survive a restart intact.
 
-Each 64 bytes are a packet of one of four processes; between them samples are taken, processes die and come again.
+Each 64 bytes are a packet of one of four processes; between packets samples are taken, and processes die and return.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from unit.isolation.ledger.keeping import CARD, KEY, MIB, Kept, ledger_of, resta
 
 LIMIT = 1024 * MIB
 MOST = 256 * wire.BYTES
-"""What comes later says nothing new, and after each packet the books are read anew."""
+"""Later packets add nothing new, and the accounts are read again after each packet."""
 
 
 def _packet(what: int, *, number: int = 0, flags: int = 0, **amounts: int) -> bytes:

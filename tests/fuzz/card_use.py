@@ -1,4 +1,4 @@
-"""Whatever the child that asks NVML sends: it is understood or refused, and every sample is one that a packet holds."""
+"""Anything that the child that calls NVML sends is decoded or refused, and every sample is one that a packet holds."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Any bytes either decode or raise DecodeError, and what decodes encodes and decodes to the same.
 
-The first byte says what the rest is read as. Inventories have a real kind and a made-up one that has mappings in
-mappings, allocations have critical fields, of which only known ones may be accepted; grants and parts of unknown kinds
-must stay as they were written.
+The first byte selects the type of the rest. Inventories have a real kind and a made-up one with nested mappings;
+allocations have critical fields, of which only known ones may be accepted; grants and parts of unknown kinds must stay
+as they were written.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Codec(NamedTuple):
     decode: Callable[[bytes], Any]
     encode: Callable[[Any], Any]
     told: Callable[[Any], Iterable[object]]
-    """What must be the same of it after it was written and read again."""
+    """The properties that must survive a round trip."""
     seeds: tuple[bytes, ...]
 
 
@@ -77,7 +77,7 @@ CODECS: Final = (
             b'{"v":1,"kinds":{"fpga":{"boards":{"a":{"x":1,"y":2},"b":{}},"note":"n","spare":{"board":"b"}},"npu":[1.50]}}',
         ),
     ),
-    Codec(  # what crishim writes on a container and everyone else reads back
+    Codec(  # written on a container by crishim, read by all others
         partial(decode_container, kinds=documents.KINDS),
         encode_container,
         lambda it: (it.key, it.gen, it.of(GPU), it.budgets),
@@ -101,14 +101,14 @@ def change(data: bytes, rng: random.Random) -> bytes:
 
 
 def target(data: bytes) -> str:
-    """Two codecs that refuse for one reason are two outcomes."""
+    """Equal refusals of two codecs are two outcomes."""
     number = (data[0] if data else 0) % len(CODECS)
     codec = CODECS[number]
     return f"{'abc'[number]} {_round_trip(data[1:], codec)}"
 
 
 def _round_trip(data: bytes, codec: Codec) -> str:
-    """Reads, and if that works writes and reads again: the same text, and the same as is `told` of it."""
+    """Decodes, and if that works encodes and decodes again: the same text and the same properties."""
     try:
         decoded = codec.decode(data)
     except DecodeError as error:

@@ -1,4 +1,4 @@
-"""What a card told, in a file that others send: facts that are lines of it, or a refusal in one line."""
+"""A card's answers, in a file that others send, yield facts that are lines of it, or a refusal in one line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DICTIONARY = (b" = ", b".", b"\n", b"#", b"outcome", b"skipped")
 
 
 def target(data: bytes) -> str:
-    """Facts are lines of the text, and agree with themselves; a refusal is short and printable."""
+    """Facts are lines of the text and consistent with each other; a refusal is short and printable."""
     try:
         text = data.decode()
         facts = read_facts(text, "told")

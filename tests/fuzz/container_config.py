@@ -1,6 +1,6 @@
-"""Any configuration of a container asks for nothing, for a request, or is refused in one printable line.
+"""Any configuration of a container yields no request, a request, or a refusal in one printable line.
 
-What the agent reads of a bundle: an engine's JSON, with words of users and of images in it.
+The agent reads it from a bundle: an engine's JSON, with texts of users and images.
 """
 
 from __future__ import annotations

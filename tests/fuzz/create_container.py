@@ -1,7 +1,7 @@
 """While cards are guarded an unread CreateContainer is refused, and a rewrite keeps every byte that it need not change.
 
-The first byte says whether the node has cards. A refusal is one printable line. A rewrite says the same as the request,
-byte for byte, but for what names cards and for annotations of ours; how it may be written is wider than any writer is.
+The first byte says whether the node has cards. A refusal is one printable line. A rewrite equals the request byte for
+byte, except where it names cards and in our annotations; inputs are encoded in more ways than any writer uses.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ _REQUESTS: Final = (
     Create(annotations={**signed(allocation()), "alloc.partage.dev/signature": b"\xff"}),
 )
 _PAIRS: Final = (
-    wire.pair("a", "first") + wire.pair("a", "last"),  # one entry: the last of each counts
+    wire.pair("a", "first") + wire.pair("a", "last"),  # one entry: its last key and value count
     wire.field(2, "no key"),
     wire.field(1, "no value"),
     wire.pair("a", "b") + wire.message((1, 5), (2, 6), (3, "more")),  # other wire types
-    wire.varint(1 << 3 | 2) + b"\x81\x80\x00a",  # a length in more bytes than it needs
+    wire.varint(1 << 3 | 2) + b"\x81\x80\x00a",  # a length in more bytes than needed
 )
 _SPLIT: Final = (
     wire.field(
         2, wire.field(15, wire.field(2, wire.field(3, wire.field(2, 2))))
-    )  # a message in parts: a host's processes
+    )  # a message in two parts: the host's PID namespace
     + wire.field(3, wire.field(1, wire.field(3, "other")))
     + wire.field(2, wire.field(15, wire.field(2, wire.field(2, 1) + wire.field(2, 0)))),
     wire.field(3, wire.field(8, wire.field(2, wire.field(1, wire.field(2, (1 << 32) + 2))))),
     b"\xa3\x06\x08\x01\xa4\x06" + wire.field(2, b"\xa3\x06\x12\x01\xff\xa4\x06"),  # groups of another schema
-    wire.field(2, wire.varint(6 << 3) + b"\x01"),  # a variable that is a number
-    wire.varint(2 << 3 | 2) + b"\x80\x80\x80\x80\x00",  # an empty part, with a long length
+    wire.field(2, wire.varint(6 << 3) + b"\x01"),  # an environment variable encoded as a number
+    wire.varint(2 << 3 | 2) + b"\x80\x80\x80\x80\x00",  # an empty part, with an overlong length
 )
 _BYTES: Final = (
     gogo.CREATE,
@@ -84,7 +84,7 @@ def _crishim(name: str, *, cards: bool) -> Crishim:
 
 
 def change(data: bytes, rng: random.Random) -> bytes:
-    """Still a message, for most decoders."""
+    """Keeps the input a message for most decoders."""
     return data[:1] + change_message(data[1:], rng)
 
 
@@ -132,10 +132,10 @@ _MAY_CHANGE: Final = {
 
 
 def _require_kept(message: bytes, written: bytes) -> None:
-    """By a reader that knows nothing of ours."""
+    """Compares with a reader independent of our decoder."""
     try:
         before, after = said(message), said(written)
-    except NoMessage:  # such as groups in groups in groups
+    except NoMessage:  # such as deeply nested groups
         return
     if before.but(_MAY_CHANGE) != after.but(_MAY_CHANGE):
         raise AssertionError(

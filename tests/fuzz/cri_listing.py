@@ -1,4 +1,4 @@
-"""A listing of containers is read with every container that is in it, or is said to be none, whatever text it has."""
+"""A listing of containers is decoded completely, or refused, with any text in it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def target(data: bytes) -> str:
         return "none"
     try:
         there = sum(each.number == _CONTAINER and each.type == _BYTES for each in read(data))
-    except NoMessage:  # such as groups in groups in groups
+    except NoMessage:  # such as deeply nested groups
         return "read by one alone"
     if len(listed) != there:
         raise AssertionError(f"{len(listed)} containers of {there}")

@@ -1,7 +1,7 @@
-"""In any dialect a pod either asks for something or is refused in one line, and equal pods ask for the same.
+"""In any dialect a pod either has a request or is refused in one line, and equal pods have equal requests.
 
 All installed dialects read the pod together, as in the scheduler, once for each reader of `nvidia.com/gpu`. The input
-is a pod's manifest in JSON. The rows by which dialects conform are where the search starts.
+is a pod's manifest in JSON. The rows of the dialects' conformance are the seeds.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PODS: Final = tuple(row.manifest for file in FILES for row in rows_of(file))
 
 
 def _words(pod: dict[str, Any]) -> Iterator[str]:
-    """Keys by which it asks, and what it says there."""
+    """Keys and values of its requests."""
     said = [pod["metadata"].get("labels", {}), pod["metadata"].get("annotations", {})]
     for container in (*pod["spec"].get("initContainers", ()), *pod["spec"].get("containers", ())):
         said += container.get("resources", {}).values()

@@ -1,6 +1,6 @@
-"""Whatever the plugin host's child sends, in whatever pieces: the parent raises nothing, and nobody waits for ever.
+"""For any output of the plugin host's child, split in any way, the parent raises nothing, and no caller waits forever.
 
-A plugin runs in the child and may write to its socket, so this is input from outside.
+A plugin runs in the child and may write to its socket, so this is untrusted input.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ SEEDS: Final = (b"\1", *(b"\7" + messages.framed(reply) for reply in _WHOLE), b"
 
 
 class _Transport(asyncio.Transport):
-    """Takes what is written and remembers that it was closed."""
+    """Discards what is written and remembers whether it was closed."""
 
     def write(self, data: Any) -> None:
-        """Goes nowhere."""
+        """Discards the data."""
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """Keeps nothing."""
+        """Ignores the limits."""
 
     def abort(self) -> None:
-        """Goes nowhere either."""
+        """Does nothing."""
 
 
 async def _story(step: int, data: bytes) -> str:
@@ -55,6 +55,6 @@ _LOOP: Final = asyncio.new_event_loop()
 
 
 def target(data: bytes) -> str:
-    """The first byte says how large the pieces are."""
+    """The first byte sets the size of the pieces."""
     step = (data[0] if data else 0) % 16 + 1
     return _LOOP.run_until_complete(_story(step, data[1:]))

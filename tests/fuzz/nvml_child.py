@@ -1,6 +1,6 @@
-"""Whatever the process that asks the driver sends: it is understood or refused, and no card that answers gets lost.
+"""Anything that the process that calls the driver sends is decoded or refused, and no card that answers is lost.
 
-It has the driver's library loaded, so this is input from outside. The input is cut into packets at line feeds.
+It has the driver's library loaded, so this is untrusted input. The input is cut into packets at line feeds.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class _Child:
         self.says, self.dies = hears, ends
 
     def send(self, question: wire.Question) -> None:
-        """Goes nowhere."""
+        """Discards the question."""
 
     def kill(self) -> None:
-        """Nor does this."""
+        """Does nothing."""
 
 
 def target(data: bytes) -> str:
-    """The packets in turn, with a question before each."""
+    """Feeds the packets in turn, with a question before each."""
     talk = Conversation(_Child, reported=lambda _: None, wake=lambda: None)
     known: NodeFacts | None = None
     said = "nothing"

@@ -1,7 +1,7 @@
-"""Whatever a config.json is: what partage-oci takes out of it, and whether it asks, is what Python finds in it.
+"""For any config.json, partage-oci extracts the same values as Python, and asks the agent if Python would.
 
-What Python can't read does no harm: the program ends by itself, with the sanitizers watching, and takes out nothing or
-refuses. It runs as it is called by an engine, with the guard on and an agent that is away.
+Input that Python can't read does no harm: the program exits by itself, with the sanitizers watching, and extracts
+nothing or refuses. It runs as an engine calls it, with the guard on and an unreachable agent.
 """
 
 from __future__ import annotations

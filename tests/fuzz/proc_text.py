@@ -1,6 +1,6 @@
-"""Whatever a process's text in /proc is: it is read without a fault, and nothing is proved that does not stand there.
+"""Any text of a process in /proc is read without a fault, and proves nothing that it does not contain.
 
-Names in it are chosen by the process. The first byte says how the rest is read.
+Processes choose names in it. The first byte says how the rest is read.
 """
 
 from __future__ import annotations

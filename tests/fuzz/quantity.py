@@ -1,6 +1,6 @@
-"""Any text either is one exact number within 63 bits or raises DecodeError, and written bytes read as the same.
+"""Any text is either one exact number within 63 bits or raises DecodeError, and encoded bytes read as the same.
 
-What is accepted is checked against a second reading, by hand and with other means.
+Accepted texts are checked against a second reading, written by hand with other means.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _EXACT = Context(prec=2000, Emin=-9999, Emax=9999)
 
 
 def target(data: bytes) -> str:
-    """Reads a number, and bytes if it is some."""
+    """Reads a number, and bytes if it is an amount of them."""
     text = data.decode(errors="surrogateescape")
     try:
         number = parse_quantity(text)

@@ -1,7 +1,7 @@
-"""Any pod either asks for cards that add up to what it wrote or raises DecodeError, and equal pods ask for the same.
+"""Any pod either requests cards that add up to its amounts or raises DecodeError, and equal pods have equal requests.
 
-The input is lines: `c NAME` begins a container, `l KEY VALUE` and `r KEY VALUE` are its limits and requests, and
-`a KEY VALUE` is an annotation of the pod. Backslash-n stands for a line break.
+The input is lines: `c NAME` begins a container, `l KEY VALUE` and `r KEY VALUE` are its limits and requests, and `a KEY
+VALUE` is an annotation of the pod. Backslash-n stands for a line break.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def target(data: bytes) -> str:
 
 
 def _check_budgets(requests: Mapping[ContainerName, GpuRequest], asks: Mapping[ContainerName, object]) -> None:
-    """What it wrote, alone or in a budget; one that wrote nothing asks as another of its budget."""
+    """A container requests its own amounts, in a budget or not; without any, those of another in its budget."""
     for name, ask in asks.items():
         wanted = ask.ask if isinstance(ask, Budgeted) else ask
         if wanted not in ([requests[name]] if name in requests else list(requests.values())):

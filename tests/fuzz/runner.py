@@ -3,13 +3,14 @@
 A target is a module `tests/fuzz/NAME.py` with
 
 - a docstring whose first line is the invariant,
-- `target(data: bytes)`, which raises nothing unless the invariant is broken; it may return a word for what came out,
+- `target(data: bytes)`, which raises nothing unless the invariant is broken; it may return a word for the outcome,
   and inputs with a new word are kept for the search;
-- `SEEDS: tuple[bytes, ...]`, where the search starts, and perhaps `DICTIONARY: tuple[bytes, ...]`, words of the format,
-- perhaps `change(data, rng)`, which changes an input so that it still has the format.
+- `SEEDS: tuple[bytes, ...]`, where the search starts, and optionally `DICTIONARY: tuple[bytes, ...]`, tokens of the
+  format,
+- optionally `change(data, rng)`, which changes an input so that it still has the format.
 
-Inputs that once failed lie in `tests/fuzz/regressions/NAME/` and run first. Exit status: 0 nothing found, 2 wrong
-usage, 3 the invariant is broken; the input is then made short, kept and printed with the command that runs it again.
+Inputs that once failed are in `tests/fuzz/regressions/NAME/` and run first. Exit status: 0 nothing found, 2 wrong
+usage, 3 the invariant is broken; the input is then shortened, kept and printed with the command that reruns it.
 """
 
 import argparse
@@ -24,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-if __name__ == "__main__":  # as a program it finds its parts itself, whether the project is installed or not
+if __name__ == "__main__":  # as a program it finds its modules itself, whether or not the project is installed
     sys.path[0:0] = [str(Path(__file__).resolve().parents[1])]
 
 from fuzz.engine.campaign import Campaign
@@ -54,7 +55,7 @@ class Options:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs what the command line asks for; answers the exit status."""
+    """Runs what the command line requests; returns the exit status."""
     options = parse(argv)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     if options.list:
@@ -94,7 +95,7 @@ def run_one(subject: Subject, options: Options) -> int:
 
 
 def search(subject: Subject, inputs: Sequence[bytes], journal: Journal, options: Options) -> int:
-    """Searches until the time is up or something is found, and says what came out."""
+    """Searches until the time is up or a failure is found, and prints the result."""
     started = time.monotonic()
     executor = Executor(subject.target, Limits(seconds=options.input_seconds))
     rng = random.Random(options.seed)  # noqa: S311 - it makes inputs, no secrets
@@ -123,7 +124,7 @@ def watched(subject: Subject) -> list[str]:
 
 
 def report(subject: Subject, failure: Failure, options: Options) -> None:
-    """Keeps the input and prints everything that is needed to go on."""
+    """Keeps the input and prints everything needed to continue."""
     kept = options.keep / subject.name / f"crash-{hashlib.sha256(failure.data).hexdigest()[:8]}"
     kept.parent.mkdir(parents=True, exist_ok=True)
     kept.write_bytes(failure.data)

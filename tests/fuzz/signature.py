@@ -1,6 +1,6 @@
-"""Any text either is a signature with one spelling or raises SignatureRefused, and only what was signed verifies.
+"""Any text is either a signature with one spelling or raises SignatureRefused, and only signed texts verify.
 
-The input is a text to verify and, after its last line break, the signature it comes with.
+The input is a text to verify and, after its last line break, its signature.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DICTIONARY = (next(iter(_KEYS)).encode(), b":", b"==", b"=", b"\n", b"A" * 86)
 
 
 def target(data: bytes) -> str:
-    """Verifies, and checks what is believed against everything that was ever signed."""
+    """Verifies, and checks accepted texts against everything that was ever signed."""
     text, _, signature = data.decode(errors="surrogateescape").rpartition("\n")
     try:
         named, raw = decode_signature(signature)

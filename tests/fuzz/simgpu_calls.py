@@ -1,7 +1,7 @@
-"""Whatever processes ask of simgpud, in whatever order: it answers, and its accounts are those of a model, to the byte.
+"""For any requests of processes in any order, simgpud answers, and its accounts match a model's to the byte.
 
-The numbers are a story: who asks for what, with which piece, and now and then a packet that is none, or the end of a
-process. At the end everything is given back, and nothing may be left.
+The numbers are a scenario: which process requests which piece, and sometimes an invalid packet, or the end of a
+process. At the end everything is released, and nothing may be left.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def target(data: bytes) -> str:
 
 
 def _odd_packet(who: int, numbers: Iterator[int]) -> None:
-    """Of another size, or asking for what there is not; the rest is anything."""
+    """A packet of another size, or an invalid request; the rest is random."""
     size = next(numbers, 0) % (2 * REQUEST.size) + 1
     packet = bytes(next(numbers, 0) for _ in range(size))
     if size == REQUEST.size:

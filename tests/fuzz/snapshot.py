@@ -1,4 +1,4 @@
-"""Any bytes are a snapshot that can be replayed or one refusal; what can, never allocates more than there is."""
+"""Any bytes are a snapshot that can be replayed or one refusal; a replay never allocates more than there is."""
 
 from __future__ import annotations
 

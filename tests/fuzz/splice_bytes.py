@@ -1,6 +1,6 @@
-"""Whatever bytes come from either side, in any pieces: nothing is raised, only whole frames pass, memory is bounded.
+"""For any bytes from either side, in any pieces: nothing is raised, only whole frames pass, memory is bounded.
 
-And nobody who approved a call is left untold, whatever becomes of the connection.
+Each approval of a call is followed by its outcome, even if the connection ends.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from support.splice.wire import Frame, Reader
 
 _LIMITS: Final = QuotaLimits(room_bytes=4000, unasked_bytes=2000, calls=4, calls_each=3)
 _KEPT_BYTES: Final = 2 * ((1 << 20) + (1 << 17))
-"""Of each side: a header block of the largest size, and what came with its end. No input is longer than that."""
+"""For each side: a header block of the largest size, and data that came with its end. No input is longer."""
 _HELD: Final = _LIMITS.calls_each + 256
-"""With those that were answered while the client still speaks."""
+"""Including calls that were answered while the client still sends."""
 
 
 def _piece(side: int, *frames: Frame, preface: bytes = b"") -> bytes:
-    """A record of the input: which side speaks, how long, and what."""
+    """A record of the input: the side that sends, a length, and the bytes."""
     said = preface + b"".join(bytes(frame) for frame in frames)
     return bytes((side,)) + len(said).to_bytes(2, "big") + said
 
@@ -117,7 +117,7 @@ class _Story:
 
 
 def target(data: bytes) -> str:
-    """Records of a side, a length and bytes; a side beyond the two is a verdict or a drain."""
+    """Records of a side, a length and bytes; a side beyond the two is a decision or a drain."""
     story, unavailable, at = _Story(), UnavailableResponder("away"), 0
     act: dict[int, Callable[[], None]] = {side: partial(story.admission, side) for side in (2, 3, 4)}
     act[5] = story.pair.drain

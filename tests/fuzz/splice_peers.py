@@ -1,7 +1,7 @@
-"""Whatever a client and a runtime do in whatever order: each gets what the other sent, and at the end windows agree.
+"""For any actions of a client and a runtime in any order, each gets what the other sent, and windows end up equal.
 
-The numbers are a story: calls, held calls, odd messages, cancels, credits, verdicts, pieces of any size. Both ends are
-models that fail when the splice gives them what they may not get.
+The numbers are a scenario: calls, intercepted calls, odd messages, cancels, credits, decisions, pieces of any size.
+Both ends are models that fail when the proxy sends them anything wrong.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Any bytes, however they are cut, are events, objects passed over by name, or one expected error; little is held."""
+"""Any bytes, split in any way, are events, objects skipped by name, or one expected error; little is buffered."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DICTIONARY: Final = (*_codecs.JSON_WORDS, b"ADDED", b"DELETED", b"metadata", b"r
 
 
 def target(data: bytes) -> str:
-    """The first byte says how the rest is cut."""
+    """The first byte says how the rest is split."""
     step, rest = max(1, data[0]) if data else 1, data[1:]
     try:
         events = _events(rest, step)

@@ -1,4 +1,4 @@
-"""A fake API server and a client of it, in the loop of the test that asks for them."""
+"""A fake API server and its client, in the event loop of the requesting test."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def api() -> AsyncIterator[FakeApi]:
 
 @pytest.fixture
 def of_client() -> dict[str, Any]:
-    """What is said to the client, where a test says it."""
+    """Arguments for the client; tests override it."""
     return {}
 
 

@@ -1,1 +1,1 @@
-"""Making containers on a node with cards, straight at its runtime and through crishim, with requests as kubelet's."""
+"""Creates containers on a node with cards, directly and through crishim, with requests like kubelet's."""

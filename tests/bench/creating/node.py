@@ -31,11 +31,11 @@ CARDS: Final = tuple(
 )
 _DRIVER: Final = "/run/nvidia/driver"
 _ENVIRONMENT: Final = {"PARTAGE_DRIVER_ROOT": _DRIVER, "PARTAGE_PLUGINS_BLOCK": "isolation"}
-"""No broker runs here: what isolation costs a create is its own to measure."""
+"""No broker runs here: the cost of isolation is measured elsewhere."""
 _SERVICE: Final = "/runtime.v1.RuntimeService/"
 _IMAGE_STATUS: Final = "/runtime.v1.ImageService/ImageStatus"
 KUBELETS_PAUSE_S: Final = 0.003
-"""Between two of kubelet's calls around a create: 1 to 6 ms were seen of kubelet 1.36."""
+"""Between two of kubelet's calls around a create; 1 to 6 ms were observed with kubelet 1.36."""
 _DEADLINE_S: Final = 20.0
 
 
@@ -49,13 +49,13 @@ class BenchNode:
         return figures(self.machine)
 
     async def sandbox(self, way: Way, pod: Made) -> str:
-        """The pod's sandbox, running; its status was asked for then, as kubelet does before it creates containers."""
+        """A running sandbox of the pod; its status is queried, as kubelet does before it creates containers."""
         sandbox = _id(await self._call(way, "RunPodSandbox", pod.run()))
         await self._call(way, "PodSandboxStatus", field(1, sandbox))
         return sandbox
 
     async def create(self, way: Way, request: bytes) -> tuple[str, int]:
-        """The container, and its nanoseconds; kubelet looks for the image before, and then for the user in it."""
+        """The container, and the nanoseconds of its create; kubelet queries the image before, and then its user."""
         for _ in range(2):
             await asyncio.sleep(KUBELETS_PAUSE_S)
             await self.clients[way].call(_IMAGE_STATUS, field(1, field(1, IMAGE)), deadline_s=_DEADLINE_S)
@@ -69,7 +69,7 @@ class BenchNode:
             await asyncio.gather(*(self._call("straight", method, field(1, sandbox)) for sandbox in sandboxes))
 
     async def annotated(self) -> dict[str, str]:
-        """What crishim wrote on containers, by their ids; without those on which it wrote nothing."""
+        """Annotations by crishim, by container id; without containers that have none."""
         found = await RuntimeClient(self.clients["straight"]).containers()
         return {each.id: each.annotations[CONTAINER] for each in found if CONTAINER in each.annotations}
 
@@ -79,7 +79,7 @@ class BenchNode:
 
 @contextmanager
 def serving() -> Generator[BenchNode]:
-    """A node that is ready; parts of cards are granted though nothing on it enforces them."""
+    """A ready node; parts of cards are granted though nothing on it enforces them."""
     key = Ed25519PrivateKey.generate()
     with lone_runtime({IMAGE: images.busybox()}, say=lambda _: None) as runtime:
         _furnish(runtime.machine, key)
@@ -91,7 +91,7 @@ def serving() -> Generator[BenchNode]:
 
 
 def _furnish(machine: Machine, key: Ed25519PrivateKey) -> None:
-    """The inventory, the key and a driver, whose device nodes are /dev/zero; /run is in memory, as on every node."""
+    """Adds inventory, key and a driver, whose device nodes are /dev/zero; /run is in memory, as on every node."""
     machine.run("sh", "-c", "mkdir -p /run/partage && mount -t tmpfs partage /run/partage")
     part = GpuPart(driver=VERSION, cuda="13.0", cards=CARDS)
     machine.write("/run/partage/inventory.json", encode_inventory(Inventory(kinds={GPU.name: part})).decode())

@@ -1,6 +1,6 @@
 """CRI requests as kubelet sends them for a pod with an allocation. Pure.
 
-Written by hand, since our own schema has only what crishim looks at.
+Written by hand, since our own schema has only the fields that crishim reads.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MOUNTED: Final = ("/etc/hosts", "/etc/hostname", "/etc/nsswitch.conf")
 
 @dataclass(frozen=True)
 class Made:
-    """A pod as the scheduler binds it: one container, one card's part, signed."""
+    """A bound pod with a signed allocation: one container, a part of one card."""
 
     uid: PodUid
     grant: GpuGrant
@@ -46,7 +46,7 @@ class Made:
         return message((1, sandbox), (2, self._container()), (3, self._sandbox()))
 
     def create_as_rewritten(self, sandbox: str) -> bytes:
-        """CreateContainer with what crishim and the plugin for cards make of it, for a runtime without crishim."""
+        """CreateContainer as rewritten by crishim and the plugin for cards, for a runtime without crishim."""
         key = container_key(self.uid, MAIN, 0)
         record = encode_container(ContainerAllocation(key=key, gen=1, grants={GPU.name: (self.grant,)}))
         changes = Changes(

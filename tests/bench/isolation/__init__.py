@@ -1,1 +1,1 @@
-"""What `bench/memory.py` and tests of isolation share: programs that use a card, races between them, what they cost."""
+"""Shared by `bench/memory.py` and tests of isolation: programs that use a card, races between them, and their costs."""

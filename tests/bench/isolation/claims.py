@@ -1,4 +1,4 @@
-"""The page on which racing processes say what they may hold at most: `claims.h` of the programs, for who runs them."""
+"""The page on which racing processes publish their maximal claims: `claims.h` of the programs, for their supervisor."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WRAP: Final = 1 << 64
 
 
 class Claims:
-    """Written here: the limit, what dead processes claimed, and what is excused. All else the processes write."""
+    """Writes the limit, the claims of dead processes, and the excused bytes. The processes write everything else."""
 
     def __init__(self, path: Path, limit: int) -> None:
         self.path = path
@@ -41,18 +41,18 @@ class Claims:
         return self._read(_MINE + slot * _WORD.size)
 
     def forget(self, slot: int) -> None:
-        """Once all that the process of a slot had is free again."""
+        """Call once everything that the slot's process had is free again."""
         claimed = self.of(slot)
         self._write(_MINE + slot * _WORD.size, 0)
         self._write(_REMOVED, (self._read(_REMOVED) + claimed) % _WRAP)
 
     def set_right(self) -> None:
-        """When no process claims: a process that was killed between two stores leaves the sum too high."""
+        """Call when no process claims: a process killed between two stores leaves the sum too high."""
         living = sum(map(self.of, range(SLOTS)))
         self._write(_REMOVED, (self._read(_TOTAL) - living) % _WRAP)
 
     def excuse(self, size: int) -> None:
-        """So many bytes are out of the broker's reach from now on."""
+        """Adds bytes that are out of the broker's reach from now on."""
         self._write(_EXCUSED, size)
 
     def _read(self, offset: int) -> int:

@@ -1,4 +1,4 @@
-"""What the library costs a program: `measure` or `launching` of the programs, run and read."""
+"""Cost of the library for a program: runs `measure` or `launching` of the programs, and reads their output."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Costs:
     told: Mapping[str, Any]
 
     def added(self, name: str) -> Difference:
-        """What a call takes over the driver's own, in nanoseconds."""
+        """The cost of a call beyond the driver's own, in nanoseconds."""
         return as_difference(self.told[f"{name}_driver"], self.told[f"{name}_called"])
 
 
@@ -42,7 +42,7 @@ def measured(
     look: Callable[[Engaged], None] | None = None,
     program: str = "measure",
 ) -> Costs:
-    """One measurement; repeated where other machines were in the way, and then the least disturbed one counts."""
+    """One measurement; repeated while other machines disturb it, and then the least disturbed one counts."""
 
     def once() -> Stolen[Costs]:
         before = time_now()
@@ -55,7 +55,7 @@ def measured(
 def _measured(
     environment: Mapping[str, str], words: Sequence[object], look: Callable[[Engaged], None] | None = None
 ) -> Costs:
-    """Those that use a card are looked at before they begin."""
+    """Programs that use a card are checked before they begin."""
     process = subprocess.Popen(
         [*map(str, words)],
         env=dict(environment),

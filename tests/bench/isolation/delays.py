@@ -1,4 +1,4 @@
-"""How late a sleeping thread is woken, which is told with what went wrong: the broker waits for others 50 to 100 ms."""
+"""How late a sleeping thread is woken, printed with failures: the broker waits for others 50 to 100 ms."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Delays:
 
     @property
     def longest_s(self) -> float:
-        """Since the last time that `renew` was called, with the one that may be going on."""
+        """The longest delay since the last `renew`, including one that is in progress."""
         return max(self._longest_s, time.monotonic() - self._woken_at - _NAP_S)
 
     def renew(self) -> None:

@@ -1,4 +1,4 @@
-"""What runs ahead on a simulated card that takes its time for it: how many graphs, and what a short kernel costs."""
+"""The work in flight on a simulated card that takes time for it: number of graphs, and the cost of a short kernel."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from bench.isolation.programs import programs
 
 MS: Final = 1_000_000
 LENGTHS: Final = {1_000: 2_000, 20_000: 2_000, 100_000: 600, MS: 100, 5 * MS: 30}
-"""Launches by nanoseconds of one."""
+"""Launches by the duration of one in nanoseconds."""
 FREE_NS, LEASE_NS = 50 * MS, 5 * MS // 4
-"""Of the card's time that may be in flight (isolation/preload/compute/window.c),"""
+"""The part of the card's time that may be in flight (isolation/preload/compute/window.c),"""
 ALWAYS: Final = 2
-"""and so many graphs, however long they are: else the card would pause between them."""
+"""and this many graphs of any length: otherwise the card would pause between them."""
 NEAR: Final = 0.8
 KERNEL_NS, BETWEEN_WAITS = 1_000, 1_000
 WAITS: Final = 256
@@ -41,7 +41,7 @@ class Found:
 
 
 def depths(bench: Bench) -> None:
-    """Without the library, alone on the card, and in turns with a flood."""
+    """Measures without the library, alone on the card, and in turns with a flood."""
     most: dict[int, int] = {}
     with a_place(cards=("h100",)) as place:
         one, other = (place.container(memory_mib=_MIB, share=_HALF) for _ in range(2))
@@ -66,7 +66,7 @@ def _told(bench: Bench, name: str, found: Found, fits: int, most: int) -> None:
 
 
 def short_kernels(bench: Bench) -> None:
-    """Under a limit, with a wait after each millisecond of work; against the same without the library, in turns."""
+    """Measures the library under a limit, with a wait after each millisecond of work, in turns with and without it."""
     with a_place(cards=("h100",)) as place:
         one = place.container(memory_mib=_MIB, share=_HALF, limit=_HALF)
         sides = place.isolation.node.environment, one.environment

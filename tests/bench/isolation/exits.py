@@ -1,4 +1,4 @@
-"""Metered programs that end while the card has work of them, by each way to end (`exits.c` of the programs)."""
+"""Metered programs that end while the card has work of theirs, by each way to end (`exits.c` of the programs)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from support.simgpu import card
 
 WAYS: Final = ("return", "exit", "quick", "thread", "last", "busy")
 LAUNCHES_ON: Final = "busy"
-"""Its own thread calls a driver that may have taken itself down; of the others, nobody does."""
+"""A thread of this program calls a driver that may have shut down; in the other ways none does."""
 LATE_CALLS_ABORT: Final = {"SIMGPU_ABORTS_LATE_CALLS": "1"}
 HANGS_AFTER_S: Final = 30.0
-"""No judgement of time: on a machine that does little else nothing takes a hundredth of it. Tools are slow."""
+"""Not a bar for time: on an idle machine nothing takes a hundredth of it. Tools such as valgrind are slow."""
 UNDER_A_TOOL_S: Final = 10 * HANGS_AFTER_S
 _MEMORY_MIB, _CONTEXT_MIB = 8192, 16
 _HALF: Final = 500
@@ -27,7 +27,7 @@ _HALF: Final = 500
 
 @dataclass(frozen=True)
 class Tool:
-    """How a program is run: what comes before it, its file, and what is in its environment."""
+    """How a program is run: the command before it, its file, and its environment."""
 
     name: str
     program: Path
@@ -42,7 +42,7 @@ def plain() -> Tool:
 
 @contextmanager
 def ends(objects: Path | None = None) -> Generator[Container]:
-    """A container that has half of a card's time, which another one floods."""
+    """A container with half of a card's time, which another one floods."""
     with a_place(cards=(card("h100", context_mib=_CONTEXT_MIB),)) as place:
         one = place.container(memory_mib=_MEMORY_MIB, share=_HALF, limit=_HALF, objects=objects)
         with flooded(place, place.container(memory_mib=_MEMORY_MIB, share=_HALF)):
@@ -51,7 +51,7 @@ def ends(objects: Path | None = None) -> Generator[Container]:
 
 
 def wrong_end(container: Container, way: str, tool: Tool) -> str | None:
-    """What is wrong with one; None: nothing."""
+    """Describes what went wrong at an end, or None."""
     environment = {**container.environment, **(tool.environment or {})}
     if way != LAUNCHES_ON:
         environment |= LATE_CALLS_ABORT

@@ -1,9 +1,9 @@
-"""A container's folder with the library, a driver that does nothing, and a broker that gives it all cards all the time.
+"""A container's folder with the library, a driver that does nothing, and a broker that always grants all cards.
 
     with lending(Time.TIMESLICE) as place:
         subprocess.run([...], env=place.environment)
 
-What a lease is worth is not asked here: the next one is lent before one ends.
+The cost of a change of time slices is not measured here: the next one is granted before one ends.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from support.lender import Granter, granter
 CARDS: Final = 2
 LIMIT: Final = 8 << 30
 _FIRST_UUID: Final = b"0123456789abcdef"
-"""Of the driver that does nothing; the next card's is one more."""
+"""The first card of the driver that does nothing; the next card's UUID is one more."""
 _QUANTUM_S: Final = 0.02
 _LENT_S: Final = 2.0
 
@@ -49,7 +49,7 @@ class Lending:
 
     @property
     def joined(self) -> int:
-        """How many cards programs were about to launch on, one after the other."""
+        """The number of cards on which programs were about to launch, one after the other."""
         return len(self.broker.joined)
 
     @property
@@ -62,7 +62,7 @@ def _uuid(card: int) -> str:
 
 
 def _lend(broker: Granter, over: threading.Event) -> None:
-    """A lease is never written twice in one epoch, so each is a new one."""
+    """A time slice is never written twice in one epoch, so each is a new one."""
     while not over.wait(_QUANTUM_S):
         for card in range(CARDS):
             broker.timeslice(card, seconds=_LENT_S)
@@ -83,7 +83,7 @@ def _lent(broker: Granter) -> Generator[None]:
 
 
 def _installed(folder: Path) -> tuple[Path, Path]:
-    """The library, and the driver by a name that the library does not know, for who measures beside it."""
+    """Installs the library, and the driver by a name that the library does not know, for programs that compare both."""
     library, driver = folder / "lib", folder / "driver" / CUDA
     library.mkdir()
     driver.parent.mkdir()
@@ -97,7 +97,7 @@ def _installed(folder: Path) -> tuple[Path, Path]:
 
 @contextmanager
 def accounting(how: Time) -> Generator[Lending]:
-    folder = Path(tempfile.mkdtemp(prefix="pl-", dir="/tmp"))  # sockets want short paths
+    folder = Path(tempfile.mkdtemp(prefix="pl-", dir="/tmp"))  # socket paths must be short
     limits = {_uuid(card): LIMIT for card in range(CARDS)}
     try:
         library, driver = _installed(folder)

@@ -1,11 +1,11 @@
-"""A node with simulated cards, a broker, and containers as far as a program can tell: without a container runtime.
+"""A node with simulated cards, a broker, and containers as a program sees them, without a container runtime.
 
     with a_place(cards=("h100",)) as place:
         half = place.container(memory_mib=2048)
         subprocess.run([...], env=half.environment)
 
-A container here is an environment: the library is preloaded by LD_PRELOAD from the folder in which a container would
-have it mounted. What a program could do about variables is not what is tested here.
+A container here is an environment: LD_PRELOAD loads the library from the folder that would be mounted in a container.
+Attacks by changed variables are tested elsewhere.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Container:
     limit: int
     socket: Path
     library: Path
-    """The folder from which its programs have the library."""
+    """The folder from which its programs load the library."""
     environment: Mapping[str, str]
     prepared: Prepared
 
@@ -72,11 +72,11 @@ class Place:
     def container(
         self, *, memory_mib: int, share: int = 100, limit: int = 1000, objects: Path | None = None
     ) -> Container:
-        """Another one, with a part of the first card; its programs have the library from `objects`, if that is said."""
+        """Adds a container with a part of the first card; its programs load the library from `objects`, if given."""
         return self._container(self.isolation.prepare(memory_mib * MIB, share=share, limit=limit), memory_mib, objects)
 
     def budget(self, *, memory_mib: int, containers: int) -> list[Container]:
-        """So many of one pod that have that together."""
+        """Adds this many containers of one pod with a common budget."""
         first = self.isolation.prepare(memory_mib * MIB, budget="pod")
         more = [
             self.isolation.prepare(memory_mib * MIB, budget="pod", pod=first.question.pod, name=f"more-{number}")
@@ -103,15 +103,15 @@ class Place:
         return self.told(container).cards[0]
 
     def charged(self, pid: int) -> int:
-        """What is lent to a process and kept for its contexts, in whichever container it is."""
+        """Memory lent to a process and reserved for its contexts, in any container."""
         processes = (each for told in self.isolation.told().containers for each in told.processes if each.pid == pid)
         return sum(card.lent_bytes + card.overhead_bytes for each in processes for card in each.cards)
 
     def settled(self, container: Container) -> Callable[[int], None]:
-        """What waits until the broker knows that a process is dead: for the next question it looks at the card."""
+        """Returns a function that waits until the broker knows that a process is dead, by checking the card."""
 
         def is_dead(pid: int) -> bool:
-            time.sleep(_SELDOM_S)  # each look is work for the broker
+            time.sleep(_SELDOM_S)  # each look costs the broker work
             processes = (each for each in self.told(container).processes if each.pid == pid)
             return all(card.state == "dead" for each in processes for card in each.cards)
 
@@ -121,7 +121,7 @@ class Place:
         return wait
 
     def until(self, what: str, holds: Callable[[], object]) -> float:
-        """Waits for something; how long that took, in seconds."""
+        """Waits for a condition; returns the seconds it took."""
         began = time.monotonic()
         found(what, holds, every_s=_POLL_S, logs=[self.isolation.broker.said])
         return time.monotonic() - began
@@ -129,14 +129,14 @@ class Place:
 
 @contextmanager
 def a_place(*, cards: Sequence[str | Card] = ("h100",), settings: Mapping[str, str] | None = None) -> Generator[Place]:
-    """One whose broker runs; all of it is gone afterwards."""
+    """A place with a running broker; everything is removed afterwards."""
     with isolated(cards=cards, library=built(), settings=settings) as isolation:
         yield Place(isolation)
 
 
 @contextmanager
 def flooded(place: Place, container: Container) -> Generator[None]:
-    """Another container's program that wants the card all the while."""
+    """Runs a program of another container that always uses the card."""
     argv = [str(workloads() / "flood"), "--seconds", FOR_LONG_S]
     process = subprocess.Popen(argv, env={**os.environ, **container.environment}, stdout=subprocess.DEVNULL)
     try:

@@ -1,4 +1,4 @@
-"""The C programs that try the library."""
+"""The C programs that exercise the library."""
 
 from __future__ import annotations
 

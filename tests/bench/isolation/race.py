@@ -1,12 +1,12 @@
-"""Processes that take and give back memory by every path at once, of which some are killed and some stopped at it.
+"""Processes that allocate and free memory by every path at once, of which some are killed and some stopped midway.
 
-Each round all of them operate; then nothing moves and books can be compared. How a process comes to run, in a container
-or beside one, metered or not, is someone else's to say: here it is an environment. What is watched:
+In each round all of them operate; then nothing moves and accounts can be compared. How a process is run, in a container
+or beside one, metered or not, is up to the caller: here it is an environment. Checks:
 
-- the card's own peak: simgpud is the only one who writes it, at every operation;
-- refusals: each program judges its own, by what all processes claimed meanwhile (claims.h of the programs);
-- what dead processes had: it is claimed until `Course.settled` returns and must then be there for others. What others
-  have open of it is claimed by these.
+- the card's own peak: only simgpud writes it, at every operation;
+- refusals: each program judges its own, by the claims of all processes meanwhile (claims.h of the programs);
+- memory of dead processes: it is claimed until `Course.settled` returns and must then be available to others. Memory
+  that others have open is claimed by these.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from bench.isolation.programs import programs
 
 MIB: Final = 1 << 20
 KINDS: Final = "plain,small,pitch,managed,pool,own-pool,array,mipmaps,mapped,graph,context,opened"
-"""Every path; the last one is memory of each other's, by IPC."""
+"""Every path; the last one is each other's memory, by IPC."""
 _RETURNED_S: Final = 0.1
 _LATEST_S: Final = 0.02
 _NO_ROOM: Final = 3
@@ -39,7 +39,7 @@ _END_S: Final = 60.0
 @dataclass(frozen=True)
 class Course:
     environment: Mapping[str, str]
-    """Of its processes, which are in one container."""
+    """The environment of its processes, which are in one container."""
     limit: int
     context_mib: int
     card: int = 0
@@ -50,13 +50,13 @@ class Course:
     kinds: str = KINDS
     seed: int = 1
     others: Sequence[Mapping[str, str]] = ()
-    """Of more containers with the same limit together: their turns go round."""
+    """Environments of further containers with the same common limit: slots alternate between them."""
     may_be_away: bool = False
-    """Whether the broker is taken away: a call that waits for it in vain is then no fault."""
+    """Whether the broker is stopped: a call whose wait for it times out is then no fault."""
     settled: Callable[[int], None] = lambda _: time.sleep(_RETURNED_S)
-    """Returns when all that the dead process with this pid had must be there for others."""
+    """Returns when everything that the dead process with this pid had must be available to others."""
     charged: Callable[[int], int] = lambda _: 0
-    """What the broker charges the living process with this pid now: lent, and for its contexts."""
+    """The broker's current charge of the living process with this pid: lent, and for its contexts."""
 
     def environment_of(self, slot: int) -> Mapping[str, str]:
         all_of_them = (self.environment, *self.others)
@@ -112,7 +112,7 @@ class Racer:
             self.process.send_signal(number)
 
     def finish(self) -> int:
-        """It gives nothing back and ends; its exit status."""
+        """Ends it without freeing memory; returns its exit status."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.close()
@@ -122,7 +122,7 @@ class Racer:
 
 
 class Race:
-    """As many processes as the course says, in slots: who was killed or found no room is replaced."""
+    """The course's number of processes, in slots: those killed or without room are replaced."""
 
     def __init__(self, course: Course, page: Path) -> None:
         self.course, self.seen = course, Seen()
@@ -131,7 +131,7 @@ class Race:
         self._racers: list[Racer | None] = [None] * course.processes
         self._delays = Delays()
         self.asleep: int | None = None
-        """The pid of the process that is stopped now."""
+        """The pid of the stopped process."""
 
     def __enter__(self) -> Self:
         self._delays.__enter__()
@@ -153,14 +153,14 @@ class Race:
         return [racer.process.pid for racer in self._racers if racer is not None]
 
     def round(self, meanwhile: Callable[[], None] = lambda: None, *, is_calm: bool = False) -> None:
-        """All operate; if it is not calm, one is killed, one is stopped for a while, and something else may happen."""
+        """All operate; unless calm, one is killed, one is stopped for a while, and `meanwhile` is called."""
         running = [slot for slot, racer in enumerate(self._racers) if racer is not None]
         has_victims = len(running) > 1 and not is_calm
         victim, sleeper = self._random.sample(running, 2) if has_victims else (-1, -1)
         self._delays.renew()
         for slot in running:
             self._of(slot).begin()
-        time.sleep(self._random.uniform(0, _LATEST_S))  # so that signals hit any of their calls
+        time.sleep(self._random.uniform(0, _LATEST_S))  # so that signals hit all kinds of calls
         if victim >= 0:
             self._stop(sleeper)
             self._kill(victim)
@@ -200,12 +200,12 @@ class Race:
         self._claims.forget(slot)
 
     def _stop(self, slot: int) -> None:
-        """What the broker charges the process beyond its claims nobody can have before it goes on."""
+        """What the broker charges the process beyond its claims is unavailable to others until it continues."""
         pid = self.asleep = self._of(slot).process.pid
         self._of(slot).send(signal.SIGSTOP)
         self.seen.stopped += 1
         before, now = -1, self.course.charged(pid)
-        while now != before:  # what it asked for before it was stopped may be answered in between
+        while now != before:  # requests from before the stop may be answered in between
             self._claims.excuse(max(0, now - self._claims.of(slot)))
             before, now = now, self.course.charged(pid)
 
@@ -228,7 +228,7 @@ class Race:
             self._wrong(f"{told['wrong']} in round {self.seen.rounds}, slot {slot}: {told['first']}")
 
     def _fill(self) -> None:
-        """Starts a process in each empty slot, all at once; those that find no room are tried again after a round."""
+        """Starts a process in each empty slot, all at once; those without room are retried after a round."""
         empty = [slot for slot, racer in enumerate(self._racers) if racer is None]
         started = {slot: Racer(self.course, self._claims, slot, self._random.randrange(1 << 32)) for slot in empty}
         for slot, racer in started.items():
@@ -248,7 +248,7 @@ class Race:
 
 
 def run(course: Course, page: Path, *, rounds: int, after: Callable[[Race], None] = lambda _: None) -> Seen:
-    """Rounds, each with a look at the books after it."""
+    """Runs rounds, and checks the accounts after each."""
     with Race(course, page) as race:
         for _ in range(rounds):
             race.round()

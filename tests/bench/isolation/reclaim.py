@@ -1,4 +1,4 @@
-"""How long it takes until what a killed program had is there for the next one."""
+"""How long it takes until a killed program's memory is available to the next one."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _SPARE_MIB: Final = 2 * 64
 
 
 def returned_s(container: Container, context_mib: int) -> float:
-    """One program holds nearly all and is killed; from then until another has got as much."""
+    """One program holds nearly all and is killed; the time from then until another has got as much."""
     most = container.limit // MIB - 2 * context_mib - _SPARE_MIB
     with program(container) as taker, program(container) as holder:
         ask(holder, f"take {most}")
         if ask(taker, f"take {most}")["result"] == 0:
             raise SystemExit("both programs got nearly all memory: nothing limits them")
         holder.send_signal(signal.SIGKILL)
-        holder.wait()  # the kernel has let go of all that it had
+        holder.wait()  # the kernel has released everything that it had
         began = time.monotonic()
         ask(taker, f"insist {most}")
         return time.monotonic() - began
@@ -38,7 +38,7 @@ def program(container: Container) -> subprocess.Popen[str]:
         bufsize=1,
     )
     assert process.stdout is not None
-    process.stdout.readline()  # it has its context
+    process.stdout.readline()  # it has a context
     return process
 
 

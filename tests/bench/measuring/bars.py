@@ -1,4 +1,4 @@
-"""Sets figures against bars."""
+"""Compares figures with bars."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,7 +8,7 @@ Sense = Literal["at_most", "at_least"]
 
 @dataclass(frozen=True)
 class Bar:
-    """A figure and what it must reach. `holds` is None where nobody judged."""
+    """A figure and its bar. `holds` is None if it was not judged."""
 
     name: str
     figure: float
@@ -27,5 +27,5 @@ def limit_of(at_most: float | None, at_least: float | None) -> tuple[Sense, floa
 
 
 def holds(figure: float, sense: Sense, bar: float) -> bool:
-    """Whether the figure reaches the bar. What is not a number reaches none."""
+    """Whether the figure reaches the bar. NaN never does."""
     return figure <= bar if sense == "at_most" else figure >= bar

@@ -1,4 +1,4 @@
-"""Measures again until the machine did little else meanwhile."""
+"""Repeats a measurement until the machine was otherwise idle."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ MOST_FOREIGN: Final = 0.02
 _TRIES: Final = 8
 _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 _IDLE: Final = (3, 4)
-"""Columns of /proc/stat in which a processor does nothing: idle, and waiting for a disk."""
+"""Columns of /proc/stat for an idle processor: idle, and waiting for a disk."""
 _BUSY: Final = 8
-"""Columns that count; those of guests are in others already."""
+"""Columns that count; guests' columns are contained in others."""
 
 
 T = TypeVar("T")
@@ -30,7 +30,7 @@ class Measured(NamedTuple, Generic[T]):
 
 
 def quietly(measure: Callable[[], T], *, daemons: Sequence[int], judged: bool) -> Measured[T]:
-    """The first run that others did not disturb; the quietest where none was, or where nothing is judged."""
+    """The first undisturbed run; the quietest if there was none, or if nothing is judged."""
     quietest: Measured[T] | None = None
     for _ in range(_TRIES if judged else 1):
         found = _once(measure, daemons)
@@ -45,7 +45,7 @@ def quietly(measure: Callable[[], T], *, daemons: Sequence[int], judged: bool) -
 def _once(measure: Callable[[], T], daemons: Sequence[int]) -> Measured[T]:
     began, machine, ours, stolen = time.monotonic(), _machine_s(), _ours_s(daemons), time_now()
     told = measure()
-    if os.sched_getscheduler(0) in {os.SCHED_FIFO, os.SCHED_RR}:  # others here only have what we leave
+    if os.sched_getscheduler(0) in {os.SCHED_FIFO, os.SCHED_RR}:  # others here only get what we leave
         return Measured(told, time_now().stolen_since(stolen))
     foreign_s = (_machine_s() - machine) - (_ours_s(daemons) - ours)
     return Measured(told, max(0.0, foreign_s) / ((time.monotonic() - began) * (os.cpu_count() or 1)))

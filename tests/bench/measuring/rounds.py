@@ -1,7 +1,7 @@
-"""Times calls in rounds and says what the rounds show. Pure but for the clock, which is given.
+"""Times calls in rounds, and computes statistics of rounds. Pure except for the clock, which is a parameter.
 
-A round calls one thing many times between two looks at the clock. A comparison runs both sides in every round, the
-other one first each time, and keeps the difference of each round: what drifts (heat, frequency, a neighbour) hits both.
+A round makes many calls between two readings of the clock. A comparison runs both sides in every round, in alternating
+order, and keeps the difference of each round: drift (heat, frequency, a neighbour) affects both.
 """
 
 import asyncio
@@ -17,14 +17,14 @@ T = TypeVar("T")
 Clock = Callable[[], int]
 
 Stretch = Callable[[int], int]
-"""Calls the measured thing that many times; answers how many nanoseconds that took."""
+"""Calls the measured function `count` times; returns the nanoseconds that took."""
 
 
 @dataclass(frozen=True)
 class Plan:
     rounds: int
     round_ns: int
-    """A round has at least this length, so that the clock's own cost vanishes in it."""
+    """A round is at least this long, so that the clock's own cost is negligible."""
 
 
 FULL = Plan(rounds=41, round_ns=5_000_000)
@@ -33,7 +33,7 @@ SMOKE = Plan(rounds=2, round_ns=0)
 
 @dataclass(frozen=True)
 class Spread:
-    """The middle of many values, and the middle half around it."""
+    """The median of many values, and the quartiles around it."""
 
     median_ns: float
     q1_ns: float
@@ -46,7 +46,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Timing(Spread):
-    """What one call takes, seen over rounds of several calls each."""
+    """The time of one call, from rounds of several calls each."""
 
     rounds: int
     per_round: int
@@ -54,7 +54,7 @@ class Timing(Spread):
 
 @dataclass(frozen=True)
 class Difference(Spread):
-    """What the candidate takes over the reference in one call, from the differences within each round."""
+    """The candidate's time beyond the reference's per call, from the differences within each round."""
 
     reference: Timing
     candidate: Timing
@@ -65,14 +65,14 @@ class Difference(Spread):
 
 
 class Stolen(NamedTuple, Generic[T]):
-    """What a round showed, and which part of the processors' time other machines took meanwhile."""
+    """The result of a round, and the part of processor time that other machines took meanwhile."""
 
     part: float
     found: T
 
 
 def quiet_rounds(one: Callable[[], Stolen[T]], wanted: int, *, quiet: float, most: int) -> list[Stolen[T]]:
-    """As many rounds as wanted: a disturbed one is repeated, and after `most` in all the least disturbed count."""
+    """The wanted number of rounds: a disturbed one is repeated, and after `most` in all the least disturbed count."""
     rounds: list[Stolen[T]] = []
     while sum(each.part <= quiet for each in rounds) < wanted and len(rounds) < most:
         rounds.append(one())
@@ -80,7 +80,7 @@ def quiet_rounds(one: Callable[[], Stolen[T]], wanted: int, *, quiet: float, mos
 
 
 def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
-    """First quartile, median, third quartile; all three are the value where there is only one."""
+    """First quartile, median, third quartile; all three equal a single value."""
     if len(values) == 1:
         return values[0], values[0], values[0]
     q1, median, q3 = statistics.quantiles(values, n=4, method="inclusive")
@@ -88,13 +88,13 @@ def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
 
 
 def as_timing(calls_ns: Sequence[float], per_round: int = 1) -> Timing:
-    """The timing that these times of one call show."""
+    """The timing computed from these times of one call."""
     q1, median, q3 = quartiles(calls_ns)
     return Timing(median_ns=median, q1_ns=q1, q3_ns=q3, rounds=len(calls_ns), per_round=per_round)
 
 
 def as_difference(reference_ns: Sequence[float], candidate_ns: Sequence[float], per_round: int = 1) -> Difference:
-    """The difference that these paired times of one call show."""
+    """The difference computed from these paired times of one call."""
     pairs = zip(reference_ns, candidate_ns, strict=True)
     q1, median, q3 = quartiles([candidate - reference for reference, candidate in pairs])
     return Difference(
@@ -129,7 +129,7 @@ def async_stretch_of(call: Callable[[], Awaitable[object]], clock: Clock, runner
 
 
 def warmed_up(stretch: Stretch, plan: Plan) -> int:
-    """Calls until a round is long enough; answers how many calls that takes."""
+    """Calls until a round is long enough; returns the number of calls."""
     count = 1
     while stretch(count) < plan.round_ns:
         count *= 2

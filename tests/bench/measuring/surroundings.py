@@ -1,4 +1,4 @@
-"""Says where a figure was measured, since a figure without that is a rumour."""
+"""Records where a figure was measured, without which it is worthless."""
 
 import os
 import platform
@@ -13,20 +13,20 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 QUIET_LOAD: Final = 0.7
-"""A machine with more runnable processes than this, before we start, is doing something else as well."""
+"""A machine with more runnable processes than this, before we start, is also doing other work."""
 
 Surroundings = dict[str, object]
 _STEAL: Final = 7
-"""Of the columns of /proc/stat; the first eight make up all time."""
+"""Index of a column of /proc/stat; the first eight make up all time."""
 
 
 @dataclass(frozen=True)
 class Time:
-    """Of all processors since the machine was started, in ticks."""
+    """Ticks of all processors since boot."""
 
     whole: int
     stolen: int
-    """Given to other machines by the one that this is a part of, while something here wanted to run."""
+    """Taken by the hypervisor for other machines while something here was runnable."""
 
     def stolen_since(self, before: "Time") -> float:
         return (self.stolen - before.stolen) / max(1, self.whole - before.whole)
@@ -42,7 +42,7 @@ def time_now() -> Time:
 
 
 def surroundings(libraries: Sequence[str]) -> Surroundings:
-    """The machine, what it was doing, and what was measured. Ask before the measuring starts."""
+    """The machine, its load, and the measured versions. Call before measuring."""
     load = os.getloadavg()
     return {
         "cpu": _cpu_model(),
@@ -58,7 +58,7 @@ def surroundings(libraries: Sequence[str]) -> Surroundings:
 
 
 def cpu_model_in(cpuinfo: str) -> str | None:
-    """The first processor's name in the text of /proc/cpuinfo; some architectures give none."""
+    """The first processor's name in the text of /proc/cpuinfo; absent on some architectures."""
     lines = (line.partition(":") for line in cpuinfo.splitlines())
     return next((value.strip() for key, _, value in lines if key.strip() == "model name"), None)
 
@@ -76,7 +76,7 @@ def _version(library: str) -> str | None:
 
 @cache
 def _git(*words: str) -> str | None:
-    """What git answers; None where there is no git or no repository."""
+    """Git's output; None without git or a repository."""
     try:
         done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True, timeout=30)
     except (OSError, subprocess.SubprocessError):

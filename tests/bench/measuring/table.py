@@ -1,4 +1,4 @@
-"""Lays figures and bars out for people, in plain text."""
+"""Formats figures and bars as plain text."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -10,7 +10,7 @@ _VERDICTS = {True: "holds", False: "BROKEN", None: "not judged"}
 
 
 def duration(nanoseconds: float) -> str:
-    """Three figures and the unit that suits: `2.13 us`."""
+    """Three digits and a suitable unit: `2.13 us`."""
     scale, unit = next((pair for pair in _UNITS if abs(nanoseconds) >= pair[0]), _UNITS[-1])
     value = nanoseconds / scale
     decimals = max(0, 3 - len(str(int(abs(value)))))
@@ -18,7 +18,7 @@ def duration(nanoseconds: float) -> str:
 
 
 def columns(rows: Sequence[Sequence[str]]) -> str:
-    """Rows with their columns under each other; the first column to the left, the others to the right."""
+    """Rows with aligned columns; the first column to the left, the others to the right."""
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(

@@ -1,1 +1,1 @@
-"""A large made-up cluster, a backlog of pods, and who places them."""
+"""A large made-up cluster, a backlog of pods, and their schedulers."""

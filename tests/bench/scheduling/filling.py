@@ -1,4 +1,4 @@
-"""Nodes with eight cards each and heartbeats, and pods: plain ones, placed ones, ones that want parts of cards.
+"""Nodes with eight cards each and heartbeats, and pods: plain ones, placed ones, ones that request parts of cards.
 
 Cards are for shares, or of the pool dra: then each node has the slice that our driver would publish.
 """
@@ -53,7 +53,7 @@ async def fill_pods(
     scheduler: str = "partage-scheduler",
     millis: Sequence[int] = MILLIS,
 ) -> None:
-    """Those that ask for parts of cards, by default nine of ten of them; all of a kind say the same."""
+    """Creates pods that request parts of cards, by default nine in ten of them; pods of a kind are equal."""
 
     def make(number: int) -> Objects:
         milli = millis[number % len(millis)]
@@ -72,7 +72,7 @@ async def fill_plain(server: ApiServer, numbers: range) -> None:
 
 
 async def fill_claiming(server: ApiServer, numbers: range, *, named: str, scheduler: str, milli: int) -> None:
-    """Each with a claim of its own for so much of a card, which is there before it, and two processors."""
+    """Creates pods that request two processors, each with its own claim for `milli` of a card, created before it."""
 
     def make(number: int) -> Objects:
         name = f"{named}-{number:05}"

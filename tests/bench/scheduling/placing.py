@@ -1,4 +1,4 @@
-"""Lets one scheduler work at a backlog for one turn: it is started for that and ended after it."""
+"""Starts one scheduler for one turn on a backlog, and ends it afterwards."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from partage_base.kube import ApiServer
 from rig.machine.components import Component
 
 Started = Callable[[], AbstractContextManager[int]]
-"""Starts a scheduler, tells its process id, and ends it."""
+"""Starts a scheduler, yields its process id, and ends it."""
 
 
 async def turn(server: ApiServer, started: Started, named: str, most: int, others: Processes) -> Sequence[Race]:
-    """Until so many more of the pods whose names begin so are bound, or all.
+    """Runs until this many more of the pods with this name prefix are bound, or all.
 
-    No race where none are left: a small backlog may be bound as a whole before its first turn is known to be over.
+    Empty if none are left: a small backlog may be bound completely before its first turn is known to be over.
     """
     backlog = await waiting(server, named)
     if not backlog.names:
@@ -47,7 +47,7 @@ def daemon(kubeconfig: Path, root: Path, *flags: str, variables: Mapping[str, st
 
 
 def log_in(root: Path) -> Path:
-    """The log of a daemon of ours with that root."""
+    """The log of our daemon with that root."""
     return root / "scheduler.log"
 
 

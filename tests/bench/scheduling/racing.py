@@ -1,6 +1,6 @@
-"""One turn of a scheduler at a backlog: a watch tells when pods were bound, the kernel what that took of processors.
+"""One turn of a scheduler on a backlog: a watch records when pods were bound, the kernel the processor time used.
 
-Where other work fills the machine rates say little, so the time of each of the processors' users is told as well.
+If other work loads the machine, rates mean little, so the time of each process is recorded as well.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from support.procfs import cpu_s, status
 
 PATIENCE_S: Final = 900.0
 Processes = Mapping[str, int]
-"""Those whose use of the processors is told: what they are called, and their ids."""
+"""Names and ids of the processes whose processor time is recorded."""
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,11 @@ class Race:
     pods: int
     seconds: float
     start_seconds: float
-    """From the start of the process to the first binding; of several turns the longest."""
+    """From the start of the process to the first binding; the longest of several turns."""
     cpu_us: Mapping[str, float]
-    """For each pod, by who used it, from the first binding on."""
+    """Per pod and process, from the first binding on."""
     resident_mib: float
-    """The most that the scheduler held of the memory."""
+    """The scheduler's peak resident memory."""
 
     @property
     def rate(self) -> float:
@@ -50,7 +50,7 @@ def whole(races: Sequence[Race]) -> Race:
 
 @dataclass(frozen=True)
 class Waiting:
-    """Pods that are on no node yet, at a version of the list of pods."""
+    """Pending pods, at a resource version of the list of pods."""
 
     names: Collection[str]
     version: str
@@ -63,7 +63,7 @@ async def waiting(server: ApiServer, named: str) -> Waiting:
 
 
 async def raced(server: ApiServer, backlog: Waiting, pods: int, scheduler: int, others: Processes) -> Race:
-    """Until a scheduler that was just started, with this process id, has bound so many of the backlog."""
+    """Waits until the scheduler just started with this process id has bound this many of the backlog."""
     processes, began = {"the scheduler": scheduler, **others}, time.perf_counter()
     bound, first, before = set[str](), 0.0, dict[str, float]()
     async with asyncio.timeout(PATIENCE_S):
@@ -88,7 +88,7 @@ class _Spec(msgspec.Struct, rename="camel"):
 
 
 class _Seen(msgspec.Struct):
-    """As much of a pod as tells that it is bound."""
+    """The fields of a pod that show whether it is bound."""
 
     metadata: _Meta
     spec: _Spec

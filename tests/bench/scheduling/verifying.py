@@ -1,4 +1,4 @@
-"""What a scheduler did, looked at from outside: every signature, every card's share and memory."""
+"""External verification of a scheduler's results: every signature, every card's share and memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WHOLE_MILLI, _CARD_BYTES = 1000, 16 * GIB
 
 
 def verified(pods: Iterable[ApiPod], root: Path) -> Counter[str]:
-    """How many are bound, and how many cards are in use; raises where a signature is wrong or a card over-committed."""
+    """The numbers of bound pods and of cards in use; raises if a signature is wrong or a card is overcommitted."""
     keys, shares, memory = load_public_keys(KeyFolders.at_root(root).public).keys, Counter[str](), Counter[str]()
     counts = Counter[str]()
     for pod in pods:

@@ -1,1 +1,1 @@
-"""What `bench-share` measures: containers that share a simulated card, under each policy."""
+"""The measurements of `bench-share`: containers that share a simulated card, under each policy."""

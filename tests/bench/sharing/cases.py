@@ -1,4 +1,4 @@
-"""Who shares a card: promises, workloads, and by what each is judged."""
+"""Sharers of a card: promises, workloads, and how each is judged."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KINDS: Final[Mapping[str, Words]] = {
     FOUR: ("launch-wait", "--kernel-us", "1000"),
 }
 FLOODS: Final = frozenset((FLOOD, SHORT, LONG, GRAPHS, MIXED))
-"""They leave no gaps: together they have the whole card."""
+"""Workloads without gaps: together they use the whole card."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,12 @@ class Case:
     sharers: tuple[Sharer, ...]
     kinds: tuple[str, ...]
     promised: tuple[float, ...]
-    """By container: of the card, where the workload could use all of it."""
+    """By container: its part of the card, if the workload could use all of it."""
     most_sigma: float = SIGMA
 
     @property
     def is_full(self) -> bool:
-        """Nobody leaves a gap, and no ceiling does."""
+        """Whether neither a gap nor a limit leaves time unused."""
         return all(kind in FLOODS for kind in self.kinds) and all(each.limit == 1000 for each in self.sharers)
 
 
@@ -54,7 +54,7 @@ def sharer(kind: str, share: int, *, limit: int = 1000) -> Sharer:
 
 
 def split(shares: tuple[int, ...], *kinds: str, most_sigma: float = SIGMA) -> Case:
-    """Containers with those shares; all have the same workload, or each has its own. Excess is theirs in proportion."""
+    """Containers with those shares and one workload for all or one for each. Excess is divided in proportion."""
     each = kinds if len(kinds) > 1 else kinds * len(shares)
     sharers = tuple(sharer(kind, share) for kind, share in zip(each, shares, strict=True))
     promised = tuple(share / sum(shares) for share in shares)
@@ -63,7 +63,7 @@ def split(shares: tuple[int, ...], *kinds: str, most_sigma: float = SIGMA) -> Ca
 
 
 def budget(shares: tuple[int, ...], kind: str) -> Case:
-    """As `split`, where the first is a pod of two containers with one budget."""
+    """As `split`, but the first is a pod of two containers with one budget."""
     case = split(shares, kind)
     first, *others = case.sharers
     sharers = (replace(first, containers=2), *others)
@@ -110,5 +110,5 @@ MORE: Final = (
     budget((300, 700), FLOOD),
     capped(500),
 )
-"""Under ours alone; the whole matrix is simulated in simulated time (`support/lease_simulation/matrix.py`)."""
+"""Only under our policy; the whole matrix is simulated in simulated time (`support/lease_simulation/matrix.py`)."""
 SMOKE: Final = (split((300, 700), FLOOD), budget((300, 700), FLOOD))

@@ -1,4 +1,4 @@
-"""A node under one policy, on which cases are run until nothing disturbed them."""
+"""A node under one policy, which repeats cases until none was disturbed."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ POLICIES: Final[Mapping[str, Mapping[str, str]]] = {
 }
 SETTLES_S: Final = 1.5
 SMOKE_S: Final = 0.2
-"""So long a smoke run lasts, and so long before it things settle."""
+"""Duration of a smoke run, and of the settling time before it."""
 AGAIN: Final = 2
-"""A run that was disturbed is repeated so often at most,"""
+"""The limit of repeats of a disturbed run,"""
 REPEATS: Final = 2
-"""and all those under one policy together: so the whole takes a quarter of an hour at most."""
+"""and of all runs under one policy together: so the whole takes a quarter of an hour at most."""
 T = TypeVar("T")
 
 
@@ -39,16 +39,16 @@ class Place:
     def __init__(self, bench: Bench, policy: str, isolation: Isolated) -> None:
         self._bench, self.policy, self._isolation = bench, policy, isolation
         self.disturbed: list[str] = []
-        """What could not be measured while the machine did little else."""
+        """Measurements for which the machine was never quiet."""
         self._repeats = 0 if bench.smoke else REPEATS
         self._settles_s, self._step_s = (SMOKE_S, SMOKE_S) if bench.smoke else (SETTLES_S, 1.0)
 
     def run(self, case: Case, seconds: int, look: Callable[[Sequence[Running]], None] = lambda _: None) -> Seen:
-        """`look` is given what runs, before it is measured."""
+        """`look` is called with the running programs before the measurement."""
         return self._quietly(case.name, lambda: Seen(case, self._seconds(case.sharers, seconds, look)))
 
     def latency(self, *sharers: Sharer) -> tuple[float, float]:
-        """The median and the 99th percentile of requests of the first, in ms, until it has had them all."""
+        """The median and the 99th percentile of the first one's requests, in ms, until all are done."""
         return self._quietly("inference", lambda: self._requests(sharers))
 
     def _requests(self, sharers: Sequence[Sharer]) -> tuple[float, float]:
@@ -70,7 +70,7 @@ class Place:
         return seen
 
     def _look(self, running: Sequence[Running]) -> None:
-        """A figure of programs that nobody metered would be none of ours."""
+        """A figure of unmetered programs would not be ours."""
         for each in running:
             told = each.time
             name = f"{self.policy}, {each.sharer.name}"

@@ -1,4 +1,4 @@
-"""What came out of a case."""
+"""The results of a case."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bench.sharing.cases import Case
 
 @dataclass(frozen=True)
 class Seen:
-    """Parts of the card's time that containers had, second by second."""
+    """The containers' parts of the card's time, second by second."""
 
     case: Case
     seconds: Sequence[tuple[float, ...]]
@@ -22,7 +22,7 @@ class Seen:
 
     @property
     def sigma(self) -> float:
-        """How much a share differs from second to second; the largest."""
+        """The largest standard deviation of a share over the seconds."""
         return max(float(pstdev(parts)) for parts in zip(*self.seconds, strict=True))
 
     @property
@@ -30,7 +30,7 @@ class Seen:
         return sum(self.shares)
 
     def off(self, reached: Mapping[str, float]) -> float:
-        """How far the worst share is from what was promised, of what its workload reaches where it is alone."""
+        """The largest deviation of a share from its promise, relative to what its workload reaches alone."""
         each = zip(self.shares, self.case.promised, self.case.kinds, strict=True)
         return max(abs(got - promised * reached[kind]) for got, promised, kind in each)
 

@@ -1,1 +1,1 @@
-"""What `bench/crishim.py` is made of: a client and a relay in Go, and processes to compare."""
+"""Parts of `bench/crishim.py`: a client and a relay in Go, and processes to compare."""

@@ -1,4 +1,4 @@
-"""Processes between a client and a runtime, and calls made at each of them in turn."""
+"""Processes between a client and a runtime, and calls through each of them in turn."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from support.procfs import cpu_s
 
 
 class Figures(msgspec.Struct):
-    """What the client measured at one target, one value a round."""
+    """The client's measurements of one target, one value per round."""
 
     calls: int
     p50_us: list[float]
@@ -39,7 +39,7 @@ class Place:
         return cpu_s(self.process.pid)
 
     def end(self) -> Mapping[str, Any]:
-        """Asks it to stop; answers what it then says."""
+        """Stops it; returns its final report."""
         self.process.terminate()
         said, _ = self.process.communicate(timeout=patience_s())
         return cast("Mapping[str, Any]", json.loads(said or b"{}"))
@@ -80,12 +80,12 @@ class Caller:
 
 
 def added(figures: Mapping[str, Figures], name: str) -> float:
-    """What a target adds to the median of a straight call: the median over rounds of the difference within each."""
+    """A target's addition to the median of a direct call: the median over rounds of the difference within each."""
     pairs = zip(figures[name].p50_us, figures["straight"].p50_us, strict=True)
     return median(there - straight for there, straight in pairs)
 
 
 def ratio(figures: Mapping[str, Figures], one: str, other: str) -> float:
-    """Calls in a second at one target over those at another."""
+    """Calls per second at one target relative to another."""
     pairs = zip(figures[one].per_second, figures[other].per_second, strict=True)
     return median(here / there for here, there in pairs)

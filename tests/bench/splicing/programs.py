@@ -1,4 +1,4 @@
-"""Builds the Go programs of this folder, with the Go and the caches of the rig. Their modules are pinned in go.sum."""
+"""Builds the Go programs of this folder, with the rig's Go and caches. Their modules are pinned in go.sum."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WITHIN_S: Final = 600.0
 
 
 def build() -> Path:
-    """The folder that holds `client` and `relay`; takes a moment where nothing has changed."""
+    """Builds `client` and `relay` and returns their folder; quick if nothing has changed."""
     cache, teller = cache_of(os.environ), Lines(to_stderr)
     go = golang.find_go(cache, teller)
     BUILT.mkdir(parents=True, exist_ok=True)

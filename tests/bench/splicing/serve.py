@@ -1,7 +1,7 @@
-"""The splice as a process, with a judge that lets everything pass: `serve.py UPSTREAM.sock OWN.sock`.
+"""The proxy as a process, with an admission that passes everything: `serve.py UPSTREAM.sock OWN.sock`.
 
-It takes the place of whoever serves at its own path. With SIGTERM it drains and prints what it counted, so that whoever
-started it knows what went through it.
+It replaces any server at its own path. On SIGTERM it drains and prints its counts, so that its parent knows what passed
+through it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ async def admission(_: InterceptedCall) -> Decision:
 
 
 def take_place(listening: socket.socket, own: str) -> None:
-    """At no moment is there nobody at this path."""
+    """Replaces the socket without a moment in which nothing serves this path."""
     beside = f"{own}.{os.getpid()}"
     listening.bind(beside)
     listening.listen(128)

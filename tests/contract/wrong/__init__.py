@@ -1,1 +1,1 @@
-"""Plugins with one fault each, derived from the right template: the conformance kit must find every one."""
+"""Plugins with one fault each, derived from the correct template: the conformance kit must find every one."""

@@ -1,4 +1,4 @@
-"""Node plugins that change containers wrongly, or die of it."""
+"""Node plugins that adjust containers wrongly, or crash while adjusting."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _MIB = 1 << 20
 
 
 class OtherGrant(Struct, frozen=True):
-    """Not what the scheduler side grants."""
+    """Another type than that of the scheduler side's grants."""
 
     board: str
     slot: int = 0
 
 
 def shared(grant: FpgaGrant, part: FpgaPart | None) -> frozenset[Promise]:
-    """As if half a board were granted."""
+    """Promises as if half a board were granted."""
     return frozenset[Promise](("memory", "share"))
 
 
@@ -63,7 +63,7 @@ class AdjustsAnew(FpgaNode):
 
 
 class AdjustsByProcess(FpgaNode):
-    """The same in one process, another in the next one's place."""
+    """Consistent within one process, different in the next."""
 
     @hookimpl
     def partage_adjust(self, granted: Granted) -> Adjustment | None:
@@ -112,7 +112,7 @@ class AnswersTooMuch(FpgaNode):
 
 
 class DiesInTheHostOnly(FpgaNode):
-    """Works while the author's process is its parent's parent; in the host it has another one."""
+    """Works in the author's process, and aborts in the plugin host's child."""
 
     @hookimpl
     def partage_adjust(self, granted: Granted) -> Adjustment | None:

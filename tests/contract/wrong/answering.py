@@ -1,4 +1,4 @@
-"""Scheduler plugins whose answers about nodes are wrong, late or deadly."""
+"""Scheduler plugins whose answers about nodes are wrong, late or fatal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class HoldsTheInterpreter(FpgaScheduler):
 
 
 class HangsAgainstSignals(FpgaScheduler):
-    """Only killing ends it."""
+    """Ends only when killed."""
 
     def why_not(self, request: PodRequest, slot: Slot) -> str | None:
         signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 64))
@@ -34,7 +34,7 @@ class HangsAgainstSignals(FpgaScheduler):
 
 
 class ReturnsTwice(FpgaScheduler):
-    """A forgotten fork: the copy goes on as if it were the original."""
+    """Forgets that it forked: the copy continues as if it were the original."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class ReturnsTwice(FpgaScheduler):
 
 
 class ClosesFiles(FpgaScheduler):
-    """Closes what it did not open."""
+    """Closes descriptors that it did not open."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class ClosesFiles(FpgaScheduler):
 
 
 class WritesToFiles(FpgaScheduler):
-    """Writes to what it did not open."""
+    """Writes to descriptors that it did not open."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Owners that hand out wrongly, or that lose count."""
+"""Owners that grant wrongly, or miscount."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class ForgetsGiveBack(FpgaScheduler):
 
 
 class GivesBackTheLastOnly(FpgaScheduler):
-    """Right only when what was taken last is given back first."""
+    """Correct only if grants are released in reverse order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -99,7 +99,7 @@ class _KnowsRooms(FpgaScheduler):
 
 
 class VetoesByRoom(_KnowsRooms):
-    """Does the host's work, which knows more of CPU than it was told."""
+    """Does the host's work, though the host knows more about CPU."""
 
     def why_not(self, request: PodRequest, slot: Slot) -> str | None:
         free = self._rooms.get(slot)
@@ -107,7 +107,7 @@ class VetoesByRoom(_KnowsRooms):
 
 
 class LosesCountOfRooms(FpgaScheduler):
-    """Begins anew with a node when told of its room."""
+    """Resets a node's accounts when it receives the node's room."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -124,14 +124,14 @@ class LosesCountOfRooms(FpgaScheduler):
 
 
 class KeepsRoomsOfRemovedNodes(_KnowsRooms):
-    """A new node in the slot is scored by the old one's CPU."""
+    """Scores a new node in the slot by the old node's CPU."""
 
     def score(self, request: PodRequest, slot: Slot) -> float:
         return super().score(request, slot) + (slot in self._rooms)
 
 
 class SharesItsState(FpgaScheduler):
-    """Keeps what it knows on the class, so that a new instance is not new."""
+    """Keeps its state on the class, so that a new instance inherits it."""
 
     shared: ClassVar[dict[Slot, set[str]]] = {}
 
@@ -151,7 +151,7 @@ class CountsAllKinds(FpgaScheduler):
 
 
 class CountsEachUseOfABudget(FpgaScheduler):
-    """Takes boards for each container that uses a budget, as if each had been granted its own."""
+    """Takes boards for each container that uses a budget, as if each had its own grant."""
 
     @hookimpl
     def partage_take(self, slot: Slot, allocation: Allocation) -> None:

@@ -1,4 +1,4 @@
-"""Node plugins that start, look around or end wrongly."""
+"""Node plugins that start, discover or end wrongly."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from partage_plugins.api import ContainerKey
 from partage_plugins.api.node import Gauge, NodeContext
 
 PIDS = "WRONG_PLUGIN_PIDS"
-"""The variable that names the file in which a process's number is written."""
+"""The variable with the name of the file for a process id."""
 _FOR_EVER = ("sleep", "600")
 
 
@@ -54,7 +54,7 @@ class LeavesAThread(FpgaNode):
 
 
 class ForksAndCrashes(FpgaNode):
-    """What it started stays in the process group of the process that dies."""
+    """Its child stays in the process group of the process that dies."""
 
     @hookimpl
     def partage_started(self, context: NodeContext) -> None:

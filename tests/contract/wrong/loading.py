@@ -15,7 +15,7 @@ Requests = Mapping[ContainerName, Mapping[Kind, object]] | None
 
 
 class LiquidRequest(Struct):
-    """Can be changed, so it cannot be hashed."""
+    """Mutable, so it can't be hashed."""
 
     boards: int
 

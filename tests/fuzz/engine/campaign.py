@@ -1,4 +1,4 @@
-"""The search: keeps inputs that reach something new, and makes the next inputs from them."""
+"""The search: keeps inputs that reach something new, and derives further inputs from them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from fuzz.engine.reach import REPORTS_ONCE, Reach
 WATCH_EVERY: Final = 1 if REPORTS_ONCE else 2
 
 MOST_OUTCOMES: Final = 100
-"""More kinds than this are no kinds: the target's words vary with the input, and they guide the search no longer."""
+"""With more kinds than this the target's outcomes vary with the input, and no longer guide the search."""
 
 _HALF: Final = 0.5
 
@@ -29,7 +29,7 @@ class Tally:
 
 
 class Campaign:
-    """One search with one seed. The same seed goes the same way, as long as it has the time."""
+    """One search with one seed. The same seed takes the same path, given the same time."""
 
     def __init__(self, executor: Executor, reach: Reach, mutator: Mutator, journal: Journal) -> None:
         self._executor = executor
@@ -74,7 +74,7 @@ class Campaign:
         return replace(best, data=data)
 
     def _pick(self) -> bytes:
-        """Newer entries more often, as they are where the search got to; shorter ones too, as a change there hits."""
+        """Prefers newer entries, where the search got to, and shorter ones, in which a change matters more."""
         rng, size = self._mutator.rng, len(self._corpus)
         one, other = rng.randrange(size), rng.randrange(size)
         if rng.random() < _HALF:

@@ -1,4 +1,4 @@
-"""Runs a target on one input and says what came out: nothing worth a word, a kind of outcome, or a failure."""
+"""Runs a target on one input and classifies the result: unremarkable, a kind of outcome, or a failure."""
 
 import re
 import resource
@@ -21,7 +21,7 @@ WAITS: Final = 6
 @dataclass(frozen=True)
 class Limits:
     seconds: float = 5.0
-    """Of the processor; of the clock, since an input may also wait, a multiple."""
+    """Processor time; the limit of elapsed time is a multiple, since an input may also wait."""
 
     growth_bytes: int = 1 << 30
 
@@ -29,7 +29,7 @@ class Limits:
 @dataclass(frozen=True)
 class Failure:
     kind: str
-    """What minimising must keep: the exception's type, `hang` or `memory`."""
+    """The property that minimising must keep: the exception's type, `hang` or `memory`."""
     message: str
     data: bytes
     trace: str = ""
@@ -40,7 +40,7 @@ class Failure:
 
 
 class Hang(BaseException):
-    """Time is up. No Exception, so that a target that catches those does not catch this."""
+    """The time limit was exceeded. Not an Exception, so that targets don't catch it."""
 
 
 class Executor:
@@ -61,7 +61,7 @@ class Executor:
         except BaseException as error:  # noqa: BLE001 - whatever a target raises breaks its invariant, SystemExit too
             message = "".join(traceback.format_exception_only(error)).strip()
             return Failure(type(error).__name__, message, data, "".join(traceback.format_exception(error)))
-        if time.process_time() - started > self._limits.seconds:  # C code does not let the alarm through
+        if time.process_time() - started > self._limits.seconds:  # C code delays the alarm
             return self._hang(data, started)
         if _peak_bytes() > self._most_bytes:
             return Failure("memory", f"memory grew by more than {self._limits.growth_bytes >> 20} MiB", data)
@@ -73,7 +73,7 @@ class Executor:
 
 
 def shape_of(outcome: object) -> str:
-    """The outcome without what varies, such as numbers and names: two errors of one kind are one outcome."""
+    """The outcome without variable parts, such as numbers and names, so that similar errors are one outcome."""
     return _VARYING.sub("_", str(outcome)[: 4 * _LONGEST_OUTCOME])[:_LONGEST_OUTCOME]
 
 

@@ -1,4 +1,4 @@
-"""Changes one node of a JSON text, so that the text still parses and gets past the first gate."""
+"""Changes one node of a JSON text, so that the text still parses and passes the first check."""
 
 import json
 import random
@@ -14,7 +14,7 @@ Place = tuple[dict[str, Any] | list[Any], Any]
 
 
 def change_json(data: bytes, rng: random.Random) -> bytes:
-    """The same text with one node changed; what is no JSON, or too deep to walk, stays as it is."""
+    """The same text with one node changed; text that is not JSON, or too deep to walk, is unchanged."""
     try:
         document = {"": json.loads(data)}
     except (ValueError, RecursionError):

@@ -1,10 +1,10 @@
-"""Makes a failing input as short as a few seconds allow."""
+"""Shortens a failing input as far as a few seconds allow."""
 
 from collections.abc import Callable
 
 
 def shortened(data: bytes, still_fails: Callable[[bytes], bool], *, has_time: Callable[[], bool]) -> bytes:
-    """Removes ever smaller blocks while it still fails, until nothing more goes or time is up."""
+    """Removes ever smaller blocks while the input still fails, until none can be removed or time is up."""
     size = max(1, len(data) // 2)
     while has_time():
         shorter = _without_blocks(data, size, still_fails, has_time)

@@ -1,4 +1,4 @@
-"""Makes new inputs from old ones. Pure given its source of chance, so that a seed repeats a run."""
+"""Derives new inputs from old ones. Pure apart from its random generator, so that a seed reproduces a run."""
 
 import random
 import re
@@ -14,7 +14,7 @@ MAX_STACKED: Final = 5
 _NUMBER: Final = re.compile(rb"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _NESTS: Final = ((b"[", b"]"), (b'{"a":', b"}"), (b"(", b")"))
 Change = Callable[[bytes, random.Random], bytes]
-"""One way to change an input, by chance."""
+"""One random change of an input."""
 
 _DEPTHS: Final = (1, 2, 10, 33, 100, 1_000, 20_000)
 
@@ -26,7 +26,7 @@ class Mutator:
     rng: random.Random
     dictionary: Sequence[bytes] = ()
     change: Change | None = None
-    """That of the target, which knows what its inputs are; half of all changes."""
+    """The target's own change, which knows the format; half of all changes."""
 
     def changed(self, data: bytes, corpus: Sequence[bytes]) -> bytes:
         """A variant of `data`, perhaps with a part of another entry of the corpus."""
@@ -63,7 +63,7 @@ class Mutator:
         return data[:at] + bytes([data[at] ^ (1 << self.rng.randrange(8))]) + data[at + 1 :]
 
     def set_byte(self, data: bytes) -> bytes:
-        """One byte is any, or one that means something to parsers."""
+        """Sets one byte to any value, or to one that is special to parsers."""
         at = self._place(data)
         byte = self.rng.choice(BYTES) if self.rng.random() < 0.5 else self.rng.randrange(256)
         return data[:at] + bytes([byte]) + data[at + 1 :]
@@ -85,7 +85,7 @@ class Mutator:
         return data[: self.rng.randint(0, len(data))] + other[self.rng.randint(0, len(other)) :]
 
     def insert_token(self, data: bytes) -> bytes:
-        """A word of the format stands where it need not."""
+        """Inserts a token of the format anywhere."""
         at = self._place(data)
         own = bool(self.dictionary) and self.rng.random() < 0.5
         return data[:at] + self.rng.choice(self.dictionary if own else TOKENS) + data[at:]
@@ -110,13 +110,13 @@ class Mutator:
         return change_json(data, self.rng)
 
     def _place(self, data: bytes) -> int:
-        """Anywhere, or rather near the head, where most decisions fall."""
+        """Any position, or one near the beginning, where most decisions are made."""
         if self.rng.random() < 0.5:
             return self.rng.randint(0, len(data))
         return min(len(data), self.rng.randrange(1 << self.rng.randint(0, len(data).bit_length())))
 
     def _block(self, data: bytes) -> tuple[int, int]:
-        """Where a part starts and ends: mostly a short one."""
+        """Start and end of a part, which is mostly short."""
         start = self._place(data)
         longest = len(data) - start
         return start, start + self.rng.randint(0, min(longest, self.rng.choice((1, 4, 16, longest))))

@@ -1,7 +1,7 @@
-"""Sees which lines inputs reach, which is what tells a useful input from a useless one.
+"""Records the lines that inputs reach, which distinguish useful inputs from useless ones.
 
-From Python 3.12 on, each line reports once and never again, so that watching costs next to nothing. Before, every line
-reports always, which is slow: only runs that ask to be watched closely are, and the caller asks for a sample of them.
+From Python 3.12 on, each line reports only once, so watching costs almost nothing. Before, every line always reports,
+which is slow: only runs that request it are watched, and the caller requests a sample of them.
 """
 
 import sys
@@ -14,7 +14,7 @@ REPORTS_ONCE = sys.version_info >= (3, 12)
 
 
 class Reach:
-    """The lines of files below the given folders that were reached so far."""
+    """The lines reached so far in files below the given folders."""
 
     def __init__(self, folders: Sequence[str]) -> None:
         self.lines: set[tuple[str, int]] = set()
@@ -35,7 +35,7 @@ class Reach:
 
     @contextmanager
     def reporting(self) -> Generator[None]:
-        """Where lines can report once, they do inside."""
+        """Enables one report per line inside, where Python supports it."""
         if sys.version_info >= (3, 12):
             tool, events = sys.monitoring.COVERAGE_ID, sys.monitoring.events.LINE
             sys.monitoring.use_tool_id(tool, "partage-fuzz")

@@ -1,4 +1,4 @@
-"""Finds fuzz targets and reads what they say of themselves."""
+"""Finds fuzz targets and reads their descriptions."""
 
 import importlib.util
 import sys
@@ -14,12 +14,12 @@ MACHINERY: Final = "runner"
 
 
 class NoSubject(Exception):
-    """There is no such target, or it is not complete."""
+    """The target does not exist or is incomplete."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A target, its invariant in one sentence, and what the search starts from."""
+    """A target, its invariant in one sentence, and its seeds."""
 
     name: str
     path: Path
@@ -29,7 +29,7 @@ class Subject:
     regressions: tuple[bytes, ...]
     dictionary: tuple[bytes, ...]
     change: Change | None
-    """Of the format of its inputs, where it has one."""
+    """A change that keeps the format of its inputs, if it has one."""
 
 
 def names_in(folder: Path) -> list[str]:

@@ -1,7 +1,7 @@
-"""Runs the search in a child process, so that an input that kills the process is not lost with it.
+"""Runs the search in a child process, so that an input that kills the process is not lost.
 
-The child notes each input in shared memory before it runs it. If the child is killed by a signal (a crash in C code,
-the kernel short of memory), or is on one input for so long that not even the alarm gets through, the input is there.
+The child records each input in shared memory before running it. If a signal kills the child (a crash in C code, the
+kernel short of memory), or if it is stuck on one input and even the alarm does not interrupt it, the input is there.
 """
 
 import mmap
@@ -20,7 +20,7 @@ _HEADER: Final = 16
 
 
 class Journal:
-    """The input that is being run, and how many came before."""
+    """The current input, and the number of inputs before it."""
 
     def __init__(self, longest_bytes: int) -> None:
         self._memory = mmap.mmap(-1, _HEADER + longest_bytes)
@@ -32,7 +32,7 @@ class Journal:
         self._memory[:_HEADER] = self._count.to_bytes(8, "big") + len(data).to_bytes(8, "big")
 
     def count(self) -> int:
-        """How many inputs were noted, also by the child."""
+        """The number of inputs recorded, including those of the child."""
         return int.from_bytes(self._memory[:8], "big")
 
     def data(self) -> bytes:
@@ -40,7 +40,7 @@ class Journal:
 
 
 def supervised(work: Callable[[], int], journal: Journal, *, stalled_s: float) -> int | Failure:
-    """What `work` answers in a child process, or the input that killed it."""
+    """The result of `work` in a child process, or the input that killed it."""
     sys.stdout.flush()
     child = os.fork()
     if child == 0:

@@ -1,8 +1,8 @@
-"""Changes one message of the protobuf wire format, in ways in which decoders of different languages might part.
+"""Changes one message of the protobuf wire format, in ways in which decoders of different languages might differ.
 
-It knows no schema: what can be read as a message may be one. Messages are cut in two that decoders put together again,
-fields come twice, in another order, with another wire type, or in more bytes than they need; numbers have 64 bits, text
-is not UTF-8, and fields and groups that nobody knows stand between the others.
+It knows no schema: anything that parses as a message may be one. Messages are split in two that decoders merge again;
+fields are repeated, reordered, encoded with another wire type or in more bytes than needed; numbers have 64 bits, text
+is not UTF-8, and unknown fields and groups are inserted.
 """
 
 import random
@@ -23,15 +23,15 @@ class Field(NamedTuple):
     type: int
     value: int | bytes
     padding: int = 0
-    """More bytes than the length, or the number, needs."""
+    """Extra bytes in the encoding of the length or number."""
 
 
 class NoMessage(ValueError):
-    """The bytes cannot be read as one."""
+    """The bytes are not a message."""
 
 
 def change_message(data: bytes, rng: random.Random) -> bytes:
-    """The same message with one thing changed; what is none stays as it is."""
+    """The same message with one change; other bytes are unchanged."""
     try:
         fields = read(data)
     except NoMessage:
@@ -40,7 +40,7 @@ def change_message(data: bytes, rng: random.Random) -> bytes:
 
 
 def read(data: bytes) -> list[Field]:
-    """Its fields in their order; a group is one field. Raises `NoMessage`."""
+    """The fields in order; a group is one field. Raises `NoMessage`."""
     found: list[Field] = []
     at = 0
     while at < len(data):
@@ -53,7 +53,7 @@ def write(fields: Sequence[Field]) -> bytes:
 
 
 def varint(number: int, padding: int = 0) -> bytes:
-    """Padded as far as decoders read it at all."""
+    """A varint with padding up to the length that decoders accept."""
     out = bytearray()
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)
@@ -66,7 +66,7 @@ def varint(number: int, padding: int = 0) -> bytes:
 
 
 def _changed(fields: list[Field], rng: random.Random, depth: int) -> list[Field]:
-    """Here, or within one of the fields."""
+    """A change here, or within one of the fields."""
     if not fields:
         return [_unknown(rng)]
     at = rng.randrange(len(fields))
@@ -78,7 +78,7 @@ def _changed(fields: list[Field], rng: random.Random, depth: int) -> list[Field]
 
 
 def _repeat(fields: list[Field], at: int, rng: random.Random) -> list[Field]:
-    """Once more: the same, or with the value that stands for none, before or after."""
+    """Repeats a field, unchanged or with its default value, before or after it."""
     field = fields[at]
     empty = b"" if field.type == _BYTES else 0
     again = field._replace(value=empty) if field.type in {_BYTES, _VARINT} and rng.random() < 0.5 else field
@@ -87,7 +87,7 @@ def _repeat(fields: list[Field], at: int, rng: random.Random) -> list[Field]:
 
 
 def _split(fields: list[Field], at: int, rng: random.Random) -> list[Field]:
-    """One message in two parts."""
+    """Splits one message into two parts."""
     inner = _inner(fields[at])
     cut = rng.randint(0, len(inner))
     parts = [fields[at]._replace(value=write(part)) for part in (inner[:cut], inner[cut:])]
@@ -99,7 +99,7 @@ def _shuffle(fields: list[Field], _at: int, rng: random.Random) -> list[Field]:
 
 
 def _retype(fields: list[Field], at: int, rng: random.Random) -> list[Field]:
-    """A wire type that the field has not, instead of it or beside it."""
+    """Another wire type than the field's, instead of it or beside it."""
     values: dict[int, int | bytes] = {
         _VARINT: rng.choice(_NUMBERS),
         _EIGHT: bytes(8),
@@ -133,7 +133,7 @@ def _add(fields: list[Field], at: int, rng: random.Random) -> list[Field]:
 
 
 def _unknown(rng: random.Random) -> Field:
-    """What no schema has."""
+    """A field that no schema has."""
     number = rng.randint(200, 204)
     inner = write([Field(1, _VARINT, 1), Field(2, _BYTES, b"\xff")])
     return rng.choice(
@@ -148,7 +148,7 @@ def _unknown(rng: random.Random) -> Field:
 
 
 def _inner(field: Field) -> list[Field]:
-    """Of what can be read as a message; empty for others."""
+    """The fields of an embedded message; empty if it is none."""
     if field.type not in {_BYTES, _GROUP} or not isinstance(field.value, bytes):
         return []
     try:
@@ -158,7 +158,7 @@ def _inner(field: Field) -> list[Field]:
 
 
 def _field(data: bytes, at: int, found: list[Field], depth: int = 0) -> int:
-    """Reads one; says where the next one begins."""
+    """Reads one field; returns where the next one begins."""
     key, at = _number(data, at)
     number, type_ = key >> 3, key & 7
     if type_ == _VARINT:
@@ -182,7 +182,7 @@ def _field(data: bytes, at: int, found: list[Field], depth: int = 0) -> int:
 
 
 def _end_of_group(data: bytes, at: int, number: int, depth: int) -> tuple[int, int]:
-    """Where its content ends, and what comes after it begins."""
+    """Where the group's content ends, and where the next field begins."""
     inside: list[Field] = []
     while True:
         key, after = _number(data, at)

@@ -1,4 +1,4 @@
-"""What a pod has of a card's memory at its fullest, and how much a newcomer may have beside what is promised."""
+"""The peak memory of a pod on a card, and how much a new pod may request beside the memory that is promised."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CARDS = st.builds(CardMemory, st.integers(0, 60).map(lambda number: number * UNI
 
 
 def moments(amounts: Sequence[Amount]) -> Iterator[list[Amount]]:
-    """Who is there at each time of a pod's life."""
+    """The requests that run at the same time, for each phase of a pod's life."""
     yield [each for each in amounts if each.role != "init"]
     yield from (
         [each, *(other for other in amounts if other.role == "sidecar")] for each in amounts if each.role == "init"
@@ -27,7 +27,7 @@ def moments(amounts: Sequence[Amount]) -> Iterator[list[Amount]]:
 
 
 def kept(amount: Amount) -> int:
-    """Of one that moves, its contexts and code stay."""
+    """What stays on the card during others' time slices: of a movable container, only its contexts and code."""
     return min(amount.size_bytes, STAYS_BYTES) if amount.movable else amount.size_bytes
 
 

@@ -1,4 +1,4 @@
-"""What a node plugin is told about a container that was given something."""
+"""The facts that a node plugin receives about a container with grants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expected errors say what failed, on what, and what to do, in a line that is safe to print."""
+"""Messages of expected errors say what failed, on what, and what to do, in one line that is safe to print."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every word of the glossary that names a thing is a type, and no type can be changed once it is made."""
+"""Every word of the glossary that names a thing is a type, and all types are immutable."""
 
 from __future__ import annotations
 

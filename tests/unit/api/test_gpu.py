@@ -1,4 +1,4 @@
-"""Our own kind: what a card and a grant promise."""
+"""The GPU kind: what a card and a grant promise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plugin that imports a name that moved is told the new one."""
+"""A plugin that imports a renamed name gets an error with the new name."""
 
 from __future__ import annotations
 

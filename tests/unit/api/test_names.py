@@ -1,4 +1,4 @@
-"""What each identifier may look like."""
+"""The format of each identifier."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a path means, however it is written; one list of what NVIDIA's runtime reads."""
+"""Equivalent spellings of a path are recognized; one list holds the paths that NVIDIA's runtime reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pod asks for, by container and kind."""
+"""What a pod requests, by container and kind."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from partage_plugins.api import (
 
 
 class Boards(Struct, frozen=True):
-    """A made-up request."""
+    """A request of a made-up kind."""
 
     count: int
 

@@ -1,4 +1,4 @@
-"""The archive for clusters without a network holds each byte once, and can be checked."""
+"""The archive for air-gapped clusters stores each byte once and can be verified."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VALUES = "appVersion: kept\nimage:\n  node: {image}\nmutation:\n  schedulerName:
 
 @pytest.fixture
 def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Of one image, whose layer is the archive of its tree, and of a chart."""
+    """An archive of a chart and one image, whose layer is the archive of its tree."""
     layout, chart = tmp_path / "layout", tmp_path / "chart"
     (layout / "blobs").mkdir(parents=True)
     (layout / "index.json").write_text(f'{{"manifests": [{{"digest": "{DIGEST}"}}]}}')

@@ -1,4 +1,4 @@
-"""An entry of the cache is whole, or not there."""
+"""A cache entry is complete or absent."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_an_entry_is_made_once() -> None:
 
 
 def an_entry(name: str, *, hours: float, size: int = 10) -> cache.Entry:
-    """Asked for so many hours ago."""
+    """An entry that was last requested `hours` ago."""
     return cache.Entry(Path(name), size, NOW - hours * 3600)
 
 

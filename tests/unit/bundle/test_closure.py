@@ -1,4 +1,4 @@
-"""A tree in which anything would be looked for on the node is not made."""
+"""A tree in which a program would look for a file on the node is refused."""
 
 from __future__ import annotations
 

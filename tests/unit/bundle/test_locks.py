@@ -1,4 +1,4 @@
-"""Locks are read to the letter, hold all that the recipe asks for, and nothing that nodes must not have."""
+"""Lock files are parsed strictly, and hold all that the recipe requires and nothing that is forbidden on nodes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_the_lock_of_each_machine_has_what_its_trees_take_and_no_more(machine: s
 
 
 def test_both_machines_have_the_same_versions() -> None:
-    """Rebuilds for one machine alone, as `+b1`, are of the same sources."""
+    """Rebuilds for one machine alone, such as `+b1`, have the same sources."""
     versions = [
         {name: re.sub(r"\+b\d+$", "", package.version) for name, package in found.items()}
         for found in (locks.read(locks.debian(name).read_text(), name) for name in recipe.MACHINES)

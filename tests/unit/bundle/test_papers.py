@@ -1,4 +1,4 @@
-"""What a tree says about itself, word for word: programs of other parts read it."""
+"""The exact text of a tree's metadata: programs of other components parse it."""
 
 from __future__ import annotations
 

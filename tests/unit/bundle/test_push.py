@@ -1,4 +1,4 @@
-"""What people read when a registry does not take an image. That one takes it is shown with a real one, on the rig."""
+"""Messages for a registry that rejects an image. Successful pushes are tested with a real registry on the rig."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from partage_bundle.registry import Repository, push
 
 
 class Refusing(BaseHTTPRequestHandler):
-    """Says no to everything, with the status that its server has."""
+    """Rejects every request with the status that its server has."""
 
     def _refuse(self) -> None:
         assert isinstance(self.server, Registry)
@@ -46,7 +46,7 @@ def registry() -> Iterator[Registry]:
 
 @pytest.fixture
 def layout(tmp_path: Path) -> Path:
-    """Of one image with one blob, which is not even read."""
+    """A layout of one image with one blob, which the tests never read."""
     blobs = tmp_path / "blobs/sha256"
     blobs.mkdir(parents=True)
     blob = {"digest": "sha256:config", "mediaType": "a", "size": 2}

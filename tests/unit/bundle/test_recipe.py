@@ -1,4 +1,4 @@
-"""What is left out of a tree, and what must not be."""
+"""What is left out of a tree, and what must be kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a release says of itself, word for word: programs of others read it. The folder itself is in real/release."""
+"""The exact text of a release's metadata: programs of others parse it. The folder itself is tested in real/release."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs `partage`: within this process where nothing else is said, and as a process of its own, as a shell would."""
+"""Runs `partage`, in this process by default, or as a process of its own, as a shell would."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PARTAGE: Final = (sys.executable, "-m", "partage_cli")
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Ours without settings of partage, and able to find its packages though it may not be installed."""
+    """The environment without settings of partage; it finds our packages even if they are not installed."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PARTAGE_")}
     return kept | {"PYTHONPATH": os.pathsep.join(sys.path), "COLUMNS": "120"} | more
 
@@ -25,7 +25,7 @@ def partage(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def process(root: Path, *arguments: str, start: str = 'exec "$@"') -> subprocess.CompletedProcess[str]:
-    """Runs a process to its end. `start` is how a shell starts it, for limits and closed descriptors."""
+    """Runs a process to its end. `start` is the shell command that starts it, for limits and closed descriptors."""
     return subprocess.run(
         ["sh", "-c", start, "sh", *PARTAGE, "--root", root, *arguments],
         env=environment(),

@@ -1,4 +1,4 @@
-"""Every kind of error that ends a command has a code, and every code one row in the document."""
+"""Every error type that ends a command has an exit code, and every code one row in the document."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TROUBLE = Path(__file__).parents[3] / "docs/troubleshooting.md"
 
 
 def kinds(above: type[BaseException]) -> Iterator[type[BaseException]]:
-    """Those of ours below it."""
+    """Our subclasses of it."""
     for each in above.__subclasses__():
         if each.__module__.startswith("partage_"):
             yield each

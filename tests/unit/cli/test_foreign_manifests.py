@@ -1,7 +1,7 @@
-"""No manifest of another system runs without its card in silence: it is honoured, or a sentence says what to change.
+"""No manifest of another system silently runs without its card: it is honoured, or a message says what to change.
 
-The manifests in `foreign/` are as those systems' users write them. Each is asked about twice: as it is, for the
-scheduler that it names, and with `schedulerName` changed to ours. Everything has its default settings.
+The manifests in `foreign/` are typical for users of those systems. Each is explained twice: unchanged, for the
+scheduler that it names, and with `schedulerName` changed to ours. All settings have their defaults.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from support.scheduling import PODS
 
 FILES: Final = {file.stem: file for file in Path(__file__).with_name("foreign").glob("*.yaml")}
 SHAREPODS: Final = ("kubeshare-sharepod-by-hand",)
-"""Whose pods are made for our scheduler."""
+"""Systems whose pods our scheduler takes unchanged."""
 HONOURED: Final = {
     "kubeshare-1": "kubeshare/gpu_request",
     "kubeshare-2": "sharedgpu/gpu_limit",
@@ -45,7 +45,7 @@ HONOURED: Final = {
     "kai-memory": "gpu-memory",
     "kai-several-cards": "gpu-fraction-num-devices",
 }
-"""By our scheduler, with the word that is named to those who leave it to another one."""
+"""Systems honoured by our scheduler, with the key named in messages about pods of another scheduler."""
 IN_OURS: Final = "Ask for partage.dev/gpu-milli and partage.dev/gpu-memory in a container's limits instead"
 WHOSE: Final = "where the operator sets PARTAGE_NVIDIA_GPU (the chart's nvidiaGpu) to"
 TOLD: Final = {
@@ -62,7 +62,7 @@ TOLD: Final = {
     "nos": ("nvidia.com/gpu-10gb", IN_OURS),
     "runai-variables": ("RUNAI_GPU_MEMORY_LIMIT", "no memory is lent above that"),
 }
-"""What is not read of it, and the way out."""
+"""Unsupported parts, and the advice."""
 REFUSED: Final = {
     "runai-annotations": ("gpu-fraction-limit is '0.8'", "allowed: as much as gpu-fraction"),
     "kubeshare-sharepod": ("exclusion: container trainer asks for 500 milli", "PARTAGE_GPU_EXCLUSION_NAMESPACES"),
@@ -71,7 +71,7 @@ CLAIMS: Final = ("dra-claim",)
 
 
 def manifest(name: str, *, scheduler: str = "") -> dict[str, Any]:
-    """As the API server keeps it; of a SharePod, its pod."""
+    """The manifest as the API server stores it; for a SharePod, its pod."""
     written = msgspec.yaml.decode(FILES[name].read_bytes(), type=dict[str, Any])
     written["metadata"] |= {"namespace": NAMESPACE, "uid": name}
     if written["kind"] == "SharePod":
@@ -83,7 +83,7 @@ def manifest(name: str, *, scheduler: str = "") -> dict[str, Any]:
 
 
 async def explained(api: FakeApi, root: Path, pod: dict[str, Any]) -> Answer:
-    """In a cluster with one node of two cards."""
+    """The explanation in a cluster with one node of two cards."""
     add_node(api, "n1")
     api.objects.create(PODS, pod)
     question = Question(namespace=NAMESPACE, name=pod["metadata"]["name"], partage="partage-system", root=root)
@@ -92,7 +92,7 @@ async def explained(api: FakeApi, root: Path, pod: dict[str, Any]) -> Answer:
 
 
 def audited(pod: dict[str, Any], *, node: str = "") -> str:
-    """What `partage audit` says of it, while it waits or as it runs."""
+    """The findings of `partage audit` about the pod, pending or bound to `node`."""
     of_api = msgspec.convert({**pod, "spec": {**pod["spec"], "nodeName": node}}, ApiPod)
     cluster = SeenCluster(pods=tuple(seen_pods([of_api], (GPU,), {})), nodes={})
     readings = Readings([OURS])
@@ -125,7 +125,7 @@ async def test_what_it_is_to_name_is_said_where_it_names_another_scheduler(
 
 @pytest.mark.parametrize("name", [name for name in HONOURED if not name.startswith("volcano")])
 def test_one_that_another_scheduler_let_run_without_a_card_is_found(name: str) -> None:
-    """Volcano's words are resources, without which no pod runs."""
+    """Volcano uses resources, without which no pod runs."""
     said = audited(manifest(name), node="n1")
     assert HONOURED[name] in said
     assert f"name {OURS} in schedulerName" in said

@@ -1,4 +1,4 @@
-"""`partage keys` as people type it: a process, its output, its exit code and what lies on the disk afterwards."""
+"""`partage keys` from the command line: a process, its output, its exit code and the resulting files."""
 
 from __future__ import annotations
 

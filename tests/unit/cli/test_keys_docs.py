@@ -1,4 +1,4 @@
-"""The page about keys and the commands say the same."""
+"""The page about keys matches the commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line as a whole: help, suggestions, lazy subcommands, and one line for what is expected to go wrong."""
+"""The command line as a whole: help, suggestions, lazy subcommands, and one line for expected errors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DEFECT: Final = RuntimeError("a defect")
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
-    """Runs one subcommand that raises what it is given; answers exit code and stderr."""
+    """Runs one subcommand that raises the given exception; returns exit code and stderr."""
 
     def run(raised: BaseException | None, *arguments: str, program: str = "partage") -> tuple[int, str]:
         @click.command()

@@ -1,4 +1,4 @@
-"""Manual pages and completions are made of what `--help` says, and of every command."""
+"""Manual pages and completions are generated from `--help`, for every command."""
 
 from __future__ import annotations
 

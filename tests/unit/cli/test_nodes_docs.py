@@ -1,4 +1,4 @@
-"""The pages about nodes, and the commands, say the same."""
+"""The pages about nodes match the commands."""
 
 from __future__ import annotations
 

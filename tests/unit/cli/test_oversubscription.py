@@ -1,4 +1,4 @@
-"""What other systems promised beyond a card's memory is read from their ConfigMaps, as the setting of ours."""
+"""Other systems' memory oversubscription is read from their ConfigMaps and becomes our setting."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def told(data: dict[str, str]) -> Outcome:
 
 
 def test_each_card_and_each_node_has_its_own() -> None:
-    """As HAMi's chart and Volcano's device plugin write them: YAML for all, JSON by node."""
+    """The formats of HAMi's chart and Volcano's device plugin: YAML for all, JSON by node."""
     nodes = [{"name": "gpu-1", "devicememoryscaling": 1.8}, {"name": "gpu-2", "devicesplitcount": 4}]
     made = told(
         {

@@ -1,4 +1,4 @@
-"""`partage resize` where no cluster is: containers of engines are not resized, and it says what to do instead."""
+"""`partage resize` without a cluster: containers of engines can't be resized, and the message gives an alternative."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`partage simgpu` as people type it: its output, its exit code and what runs afterwards."""
+"""`partage simgpu` from the command line: output, exit code and running processes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Lab:
         self.folder = folder
 
     def __call__(self, command: str, *words: str) -> subprocess.CompletedProcess[str]:
-        typed = process if command == "load" else partage  # which becomes the program that it loads the node with
+        typed = process if command == "load" else partage  # it becomes the program that loads the node
         return typed(self.folder, "simgpu", command, "--dir", str(self.folder / "nodes"), *words)
 
     def told(self) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The page about simulating, and the command, say the same."""
+"""The page about simulation matches the command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`partage support-bundle`: what helps to find a fault is in it, and no secret, wherever one was put."""
+"""`partage support-bundle` contains what helps to find a fault, and no secret from any source."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ LOG: Final = b"".join(
 
 
 def plant(made: Made) -> None:
-    """Secrets in every place of a node that the bundle looks at, or beside it."""
+    """Puts secrets in every place of a node that the bundle reads, or beside it."""
     made.with_cards().with_key().with_kubeadm()
     made.write("etc/partage/signing.d/0123456789abcdef.key", KEY)
     crishim = f'[crishim]\nno_such = "{PLANTED}"\nlog_level = "debug"\n'
@@ -65,7 +65,7 @@ def plant(made: Made) -> None:
 
 
 def add_cluster(api: FakeApi) -> None:
-    """Secrets in every kind of object that it reads, or that is beside one."""
+    """Puts secrets in every kind of object that the bundle reads, or beside it."""
     hidden = {"x/secret": PLANTED}
     notes = {INVENTORY: inventory(), **hidden}
     api.objects.create("/api/v1/nodes", {"metadata": {"name": "n1", "annotations": notes, "labels": {"x": PLANTED}}})
@@ -93,7 +93,7 @@ def add_cluster(api: FakeApi) -> None:
 
 
 def made_bundle(folder: Path, *words: str) -> tuple[subprocess.CompletedProcess[str], dict[str, str]]:
-    """What the command says, and the files that it packed."""
+    """The command's output, and the files in the bundle."""
     plant(made := Made(folder / "node"))
     config = folder / "config"
     found = folder / "bundle.tar.gz"

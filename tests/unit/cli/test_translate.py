@@ -1,4 +1,4 @@
-"""`partage translate`: manifests of other systems say the same in the native dialect, or it is said what can't be."""
+"""`partage translate`: other systems' manifests become native ones with the same meaning, or the obstacle is named."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def native_alone(pod: Pod) -> PodRequest:
 
 @pytest.mark.parametrize("row", ASKING)
 def test_a_pod_asks_for_the_same_where_only_the_native_dialect_is_read(row: Row) -> None:
-    """Or it is refused: other systems can say what ours can't."""
+    """Or it is refused: other systems can express what ours can't."""
     pod, reads = deepcopy(row.manifest), framework(row.nvidia_gpu).asked
     try:
         done = translate(pod, reads, scheduler="partage-scheduler")
@@ -73,7 +73,7 @@ def test_all_that_kubeshare_says_has_words_of_ours_but_that_a_pod_gets_no_memory
 
 
 def told(tmp_path: Path, *documents: dict[str, Any], code: int = 0) -> tuple[list[Any], list[str]]:
-    """The documents that are printed, and the lines on stderr."""
+    """The printed documents, and the lines on stderr."""
     file = tmp_path / "pods.yaml"
     file.write_bytes(b"---\n".join(map(msgspec.yaml.encode, documents)))
     done = partage(tmp_path, "translate", str(file))
@@ -211,7 +211,7 @@ EVERY: Final = [
 
 @pytest.mark.parametrize("row", EVERY)
 def test_claims_have_what_a_pod_asked_for_in_whichever_dialect(row: Row) -> None:
-    """Or it is refused: kube-scheduler has no words for much that ours does."""
+    """Or it is refused: kube-scheduler can't express much of what ours can."""
     pod, reads = deepcopy(row.manifest), framework(row.nvidia_gpu).asked
     try:
         claimed = translate_to_claims(pod, {"name": "a"}, reads)
@@ -267,7 +267,7 @@ def test_what_claims_cannot_say_is_said_in_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("row", EVERY)
 def test_by_variables_each_container_asks_the_agent_for_what_it_asked_for(row: Row) -> None:
-    """Or it is refused: a machine has no words for what pods have together, nor annotations of one container."""
+    """Or it is refused: a machine has no equivalent for what containers share, nor for one container's annotations."""
     pod, reads = deepcopy(row.manifest), framework(row.nvidia_gpu).asked
     wanted = reads(row.read())
     try:

@@ -1,4 +1,4 @@
-"""`partage usage`: what was held over a time is counted from when to when, and what a source does not know is said."""
+"""`partage usage`: holdings are summed over an exact period, and facts missing from a source are reported."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def ago(hours: float) -> str:
 def life(
     name: str, began_h: float, *, ended_h: float | None = None, key: Ed25519PrivateKey = PRIVATE, gen: int = 1
 ) -> PodLife:
-    """A pod with half a card and 8 GiB since so many hours ago, until so many."""
+    """A pod with half a card and 8 GiB, from `began_h` to `ended_h` hours ago."""
     held = {ContainerName("main"): {GPU.name: (HALF,)}}
     allocation = Allocation(gen=gen, pod=PodUid(f"uid-{name}"), node=NodeName("n1"), containers=held)
     text = encode_allocation(allocation)
@@ -109,7 +109,7 @@ ANSWERS: Final[Mapping[str, float]] = {
 
 @asynccontextmanager
 async def prometheus(answer: Mapping[str, float], body: bytes = b"") -> AsyncGenerator[tuple[str, list[str]]]:
-    """One that answers each query by what stands in it; what it was asked."""
+    """A server that answers each query by the text in it; yields its address and the queries."""
     asked: list[str] = []
 
     async def query(request: web.Request) -> web.Response:

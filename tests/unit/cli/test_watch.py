@@ -1,4 +1,4 @@
-"""On a terminal a command that waits says for what, and `--watch` draws a table again until `q`."""
+"""On a terminal a waiting command says for what, and `--watch` redraws a table until `q`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ with progress.waiting("asking everybody"):
 
 
 class Screen:
-    """A process on a terminal of its own, and what it drew there."""
+    """A process on a terminal of its own, and its output."""
 
     def __init__(self, *argv: str) -> None:
         self._ours, theirs = pty.openpty()
@@ -48,7 +48,7 @@ class Screen:
         os.write(self._ours, keys.encode())
 
     def until(self, found: Callable[[str], object]) -> None:
-        """It has drawn that."""
+        """Waits until the output satisfies `found`."""
 
         def why_not() -> str | None:
             if not found(self.seen) and select.select([self._ours], [], [], 0.1)[0]:
@@ -58,7 +58,7 @@ class Screen:
         until("it is drawn", why_not, every_s=0)
 
     def end(self) -> int:
-        """What it draws until it has ended, and its exit code."""
+        """Reads the output to the end and returns the exit code."""
         while piece := self._read():
             self.seen += piece
         os.close(self._ours)
@@ -67,7 +67,7 @@ class Screen:
     def _read(self) -> str:
         try:
             return os.read(self._ours, 1 << 16).decode()
-        except OSError:  # the last one who held the other end has gone
+        except OSError:  # the other end is closed
             return ""
 
 

@@ -1,4 +1,4 @@
-"""The example documents that tests, fuzzers and benches of the codecs share, and a made-up kind."""
+"""Example documents shared by tests, fuzzers and benchmarks of the codecs, and a made-up kind."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ GIB: Final = 1 << 30
 
 
 class BoardGrant(Struct, frozen=True, kw_only=True):
-    """One made-up board."""
+    """A grant of one made-up board."""
 
     board: ShortText
     slot: Small = 0
 
 
 class BoardPart(Struct, frozen=True, kw_only=True):
-    """Mappings in a mapping, which no kind of ours has."""
+    """Nested mappings, which none of our kinds has."""
 
     boards: Annotated[dict[KindText, Annotated[dict[KindText, Small], Meta(max_length=4096)]], Meta(max_length=4096)]
     note: Annotated[ShortText | None, Meta(description="described types must be looked through")] = None
@@ -34,7 +34,7 @@ class BoardPart(Struct, frozen=True, kw_only=True):
 
 
 class BoardRequest(Struct, frozen=True, kw_only=True):
-    """How many boards."""
+    """A number of boards."""
 
     count: Small = 1
 
@@ -44,18 +44,18 @@ KINDS: Final[tuple[AnyKind, ...]] = (GPU, FPGA)
 
 
 def text_of(document: object) -> str:
-    """As another writer might write it."""
+    """The document as JSON without spaces, as another writer might write it."""
     return json.dumps(document, separators=(",", ":"))
 
 
 def card_ids(count: int) -> list[str]:
-    """As long and as random as real ones, and always the same."""
+    """IDs as long and as random as real ones, the same in each run."""
     random = Random(7)  # noqa: S311  an example, not a secret
     return [f"GPU-{UUID(int=random.getrandbits(128))}" for _ in range(count)]
 
 
 def inventory(cards: int = 2, *, links: bool = True) -> Document:
-    """A node with so many H100."""
+    """A node with this many H100."""
     rows = [[0 if one == other else 18 for one in range(cards)] for other in range(cards)]
     part = {"driver": "580.65.06", "cuda": "13.0", "cards": [_card(i, id_) for i, id_ in enumerate(card_ids(cards))]}
     return {
@@ -83,13 +83,13 @@ def _card(index: int, id_: str) -> Document:
 
 
 def gpu_grant(**changes: object) -> Document:
-    """Half of a card."""
+    """A grant of half a card."""
     grant = {"card": card_ids(1)[0], "share": 500, "limit": 1000, "memory": 8 * GIB, "tags": {"exclusion": "blue"}}
     return grant | changes
 
 
 def allocation(**changes: object) -> Document:
-    """One container with half of a card."""
+    """An allocation of half a card to one container."""
     return {
         "v": 1,
         "gen": 1,
@@ -101,5 +101,5 @@ def allocation(**changes: object) -> Document:
 
 
 def container(**changes: object) -> Document:
-    """What crishim writes on that container."""
+    """The annotation that crishim puts on that container."""
     return {"v": 1, "key": "0123456789abcdef" * 2, "gen": 1, "grants": {"gpu": [gpu_grant()]}} | changes

@@ -125,7 +125,7 @@ _lists = st.lists(gpu_grants(), min_size=1, max_size=3).map(tuple)
 
 @st.composite
 def _allocations_with_budgets(draw: st.DrawFn) -> Allocation:
-    """Containers with grants of their own, of a budget, or of both."""
+    """Containers with their own grants, with a budget, or with both."""
     budgets = draw(st.dictionaries(budget_names, st.fixed_dictionaries({GPU.name: _lists}), min_size=1, max_size=3))
     using = draw(st.dictionaries(container_names, st.sampled_from(sorted(budgets)), max_size=4))
     own = draw(st.dictionaries(container_names, st.fixed_dictionaries({GPU.name: _lists}), max_size=3))

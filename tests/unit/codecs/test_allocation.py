@@ -1,4 +1,4 @@
-"""A pod's allocation: typed for the kinds that a reader knows, untouched for the others."""
+"""A pod's allocation: decoded into types for known kinds, kept as it is for others."""
 
 from __future__ import annotations
 

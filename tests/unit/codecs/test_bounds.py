@@ -1,5 +1,5 @@
 # pyright: reportPrivateUsage=false
-"""No wire type takes an integer, a text or a collection without a bound, now or later."""
+"""No wire type, present or future, accepts an unbounded integer, text or collection."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WIRE_TYPES: dict[str, Any] = {
     "grants of a container": allocation._grants_of(GPU),
 }
 UNBOUNDED_ON_PURPOSE: dict[str, str] = {}
-"""Paths that may have no bound, each with its reason. None needs one today."""
+"""Paths that may be unbounded, each with its reason. None needs this today."""
 _NEED_NO_BOUND = (
     inspect.BoolType,
     inspect.EnumType,
@@ -54,7 +54,7 @@ def below(info: inspect.Type, path: str) -> Iterator[tuple[str, inspect.Type]]:
 
 
 def is_bounded(info: inspect.Type) -> bool:
-    """Whether the type itself, whatever is inside it, can only take so much."""
+    """Whether the type itself is bounded, regardless of the types inside it."""
     match info:
         case inspect.DictType(max_length=longest) | inspect.VarTupleType(max_length=longest):
             return longest is not None
@@ -69,7 +69,7 @@ def is_bounded(info: inspect.Type) -> bool:
 
 
 def unbounded(info: inspect.Type) -> list[str]:
-    """The paths at which something has no bound."""
+    """The paths of unbounded types."""
     found = [path for path, inner in below(info, "$") if not is_bounded(inner)]
     return [path for path in found if path not in UNBOUNDED_ON_PURPOSE]
 
@@ -95,7 +95,7 @@ def test_the_walk_sees_what_has_no_bound(type_: Any, found: list[str]) -> None:
 
 
 def test_every_pattern_is_anchored_at_both_ends_and_repeats_a_bounded_number_of_times() -> None:
-    """So that a text is checked in linear time, and a line break at its end is not overlooked."""
+    """Texts are then checked in linear time, and a line break at the end is not overlooked."""
     inside = (info for type_ in WIRE_TYPES.values() for _, info in below(inspect.type_info(type_), "$"))
     patterns = {info.pattern for info in inside if isinstance(info, inspect.StrType) and info.pattern is not None}
     assert len(patterns) >= 7

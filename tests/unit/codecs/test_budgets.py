@@ -1,4 +1,4 @@
-"""A budget in an allocation: granted once, used by several containers, and refused by readers that do not know it."""
+"""A budget in an allocation: granted once, used by several containers, refused by readers that do not know it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ USE = {"budget": "pod"}
 
 
 def of_two(**changes: object) -> dict[str, Any]:
-    """Containers a and b use the budget `pod`, c has a grant of its own."""
+    """Containers a and b use the budget `pod`; c has its own grant."""
     return (
         allocation(
             crit=["budgets"],
@@ -129,7 +129,7 @@ def test_a_budget_that_cannot_be_is_refused(changes: dict[str, object], refusal:
 
 
 def test_a_reader_of_the_release_before_refuses_it_by_its_critical_fields() -> None:
-    """It knew these fields, and refuses a critical one that is not among them; what is written names the new one."""
+    """The previous release knew these fields and refuses other critical ones; the written text lists the new one."""
     before = {"v", "gen", "pod", "node", "containers", "crit"}
     written = json.loads(encode_allocation(decode_allocation(text_of(of_two()), (GPU,))))
     assert set(written["crit"]) - before == {"budgets"} < set(CRIT)

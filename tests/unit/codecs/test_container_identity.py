@@ -1,4 +1,4 @@
-"""Which container is meant, before the runtime has an id for it, and what it carries."""
+"""The key of a container before the runtime assigns an id, and the annotation that carries it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_key_is_the_beginning_of_a_hash_over_uid_name_and_attempt() -> None:
 
 
 def test_the_key_never_changes_between_releases() -> None:
-    """Nodes are upgraded while containers run: a written-down vector, not one computed with our own code."""
+    """Nodes are upgraded while containers run, so the expected value is a literal, not computed by our code."""
     assert container_key(PodUid("u"), ContainerName("c"), 0) == "8afcf82a54e64211f258aa52da5e5df2"
 
 

@@ -1,4 +1,4 @@
-"""An explanation never fails, whatever a kind's owner makes of his types and of his complaints."""
+"""Explaining a decoding error never fails, for any types and error messages of a kind's owner."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Described = Meta(description="for a schema")
 
 
 class Odd(Struct, frozen=True, kw_only=True):
-    """Types that our own kinds don't have."""
+    """Field types that our own kinds don't have."""
 
     on: bool = False
     dotted: Small = field(name="example.com/count[0]", default=0)

@@ -1,5 +1,5 @@
 # pyright: reportPrivateUsage=false
-"""Limits hold exactly at their borders, and refusing what is beyond them costs little."""
+"""Limits hold exactly at their boundaries, and refusing input beyond them is cheap."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LARGEST = 262144
 
 
 def padded(document: object, size: int, letter: str) -> str:
-    """The document with an ignored field that makes it so many bytes long."""
+    """The document, padded by an ignored field to exactly `size` bytes."""
     head = text_of(document).replace("{", '{"nobody":"', 1)
     inner = text_of(document).removeprefix("{")
     room = size - len((head[:11] + '",' + inner).encode())

@@ -1,4 +1,4 @@
-"""A node's inventory: what is read, what is written, and what stays as it was."""
+"""A node's inventory: what is decoded, what is encoded, and what is preserved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No text that is longer than any amount is remembered: texts are users', and would fill the scheduler's memory."""
+"""No long text is cached: users write these texts, and the cache would fill the scheduler's memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pod opts into having its memory moved, and says all that this takes, or is refused in one line."""
+"""A pod that opts into moving its memory meets all the requirements, or is refused in one line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REF = PodRef(namespace=Namespace("team"), name=PodName("p"), uid=PodUid("u"))
 
 
 def pod(movable: str, **containers: dict[str, str]) -> Pod:
-    """With these limits by container."""
+    """A pod whose containers have these limits."""
     made = tuple(PodContainer(name=ContainerName(name), limits=limits) for name, limits in containers.items())
     return Pod(ref=REF, annotations={keys.MOVABLE: movable}, containers=made)
 

@@ -1,4 +1,4 @@
-"""A budget in the native dialect: one annotation, and amounts that are said once or alike."""
+"""A budget in the native dialect: one annotation, and amounts that are given once or are equal."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Asks = dict[ContainerName, GpuRequest | Budgeted]
 
 
 def asks(budget: str, **milli: int) -> Asks:
-    """Of a pod with these containers; `init` is an init container, 0 says nothing of cards."""
+    """The requests of a pod with these containers; `init` is an init container, 0 stands for no request."""
     containers = tuple(
         PodContainer(
             name=ContainerName(name),

@@ -1,4 +1,4 @@
-"""How a pod asks for cards: every sentence of the contract, and every refusal."""
+"""How a pod requests cards: every sentence of the contract, and every refusal."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GIB = 1 << 30
 
 
 def pod(annotations: Amounts | None = None, requests: Amounts | None = None, **limits: Amounts) -> Pod:
-    """Containers by name, each with its limits; the prefix is left out of all keys."""
+    """A pod with the limits of each container by name; keys are given without the prefix."""
     containers = tuple(
         PodContainer(name=ContainerName(name), limits=prefixed(amounts), requests=prefixed(requests or {}))
         for name, amounts in limits.items()

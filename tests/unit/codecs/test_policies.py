@@ -1,4 +1,4 @@
-"""Policies of a pod: one value for all of its containers, or one for each by name."""
+"""Policies of a pod: one value for all of its containers, or one per container name."""
 
 from __future__ import annotations
 

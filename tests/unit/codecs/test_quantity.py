@@ -1,4 +1,4 @@
-"""Kubernetes' quantities: upstream's grammar, exactly, and nothing rounded."""
+"""Kubernetes quantities: exactly upstream's grammar, without rounding."""
 
 from __future__ import annotations
 

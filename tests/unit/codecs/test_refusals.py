@@ -1,4 +1,4 @@
-"""Whatever is refused is refused in one short line: where, what stands there, and what may stand there."""
+"""Every refusal is one short line: where, which value, and what is allowed there."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def refusal(raw: Any, read: Callable[[Any, Any], object] = decode_allocation) ->
 
 
 def grants_of(count: int, wrong: dict[int, Any]) -> str:
-    """So many containers, some of them with another grant."""
+    """An allocation of `count` containers, some of them with changed grants."""
     return text_of(allocation(containers={f"c{i}": {"gpu": [gpu_grant(**wrong.get(i, {}))]} for i in range(count)}))
 
 
@@ -180,7 +180,7 @@ def test_a_wrong_value_that_is_written_again_is_said_to_be() -> None:
 
 
 class Fragile(Struct, frozen=True):
-    """A plugin author's type with a defect."""
+    """A plugin author's type whose `__post_init__` fails."""
 
     name: str
 
@@ -189,7 +189,7 @@ class Fragile(Struct, frozen=True):
 
 
 class Holder(Struct, frozen=True):
-    """Such a type after a mapping."""
+    """A mapping followed by such a type."""
 
     by_name: dict[str, int]
     after: Fragile
@@ -200,6 +200,6 @@ def test_a_kinds_own_type_that_raises_anything_is_a_refusal_too() -> None:
     holder = KindType(name=Kind("holder"), request=Fragile, grant=Fragile, part=Holder)
     with pytest.raises(DecodeError, match=r"inventory: \$\.kinds\.fragile is"):
         decode_inventory(b'{"v":1,"kinds":{"fragile":{"name":"x"}}}', [fragile])
-    # A wrong value in a mapping is found by reading with half of it; what comes after the mapping then raises.
+    # A wrong value in a mapping is located by decoding half of the mapping; the field after it then raises.
     with pytest.raises(DecodeError, match=r"inventory: \$\.kinds\.holder\.by_name\.b is \[\]"):
         decode_inventory(b'{"v":1,"kinds":{"holder":{"by_name":{"a":1,"b":[]},"after":{"name":"x"}}}}', [holder])

@@ -1,4 +1,4 @@
-"""What our decoder takes for JSON is JSON to the standard library too, with the same meaning."""
+"""Every text that our decoder accepts as JSON is JSON to the standard library too, with the same meaning."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOISE = [*" \n\t\r\f\v\u00a0\ufeff\x00\x1f\x7fé'", "NaN", "Infinity", "//"]
 
 
 def kept(text: str) -> bytes | None:
-    """The text as part of an inventory, where nobody looks into it; None if it is refused."""
+    """The text after a round trip as an opaque part of an inventory; None if it is refused."""
     try:
         inventory = decode_inventory('{"v":1,"kinds":{"npu":' + text + "}}", ())
     except DecodeError:

@@ -1,4 +1,4 @@
-"""Only exactly the text that was signed, by a key that the node knows, is believed."""
+"""A signature is accepted only for exactly the signed text, by a key that the node knows."""
 
 from __future__ import annotations
 
@@ -85,13 +85,13 @@ def test_a_text_that_is_not_unicode_is_refused_and_no_fault() -> None:
 
 @pytest.mark.parametrize("last", sorted(set(BASE64) - set("AQgw")))
 def test_bits_that_base64_ignores_must_be_zero(last: str) -> None:
-    """86 digits carry 516 bits, 4 more than a signature has: without this there are 16 texts for one signature."""
+    """86 digits carry 516 bits, 4 more than a signature has: without this check each signature has 16 spellings."""
     with pytest.raises(SignatureRefused, match="not canonical"):
         decode_signature(f"{'0' * 16}:{'A' * 85}{last}==")
 
 
 def test_a_multiple_of_the_groups_order_added_to_a_signature_is_refused() -> None:
-    """Ed25519 signatures can be varied by whoever sees one, unless the verifier demands the smallest form."""
+    """Anyone who sees an Ed25519 signature can vary it, unless the verifier requires the smallest form."""
     raw = bytearray(decode_signature(SIGNATURE)[1])
     order = 2**252 + 27742317777372353535851937790883648493
     raw[32:] = (int.from_bytes(raw[32:], "little") + order).to_bytes(32, "little")

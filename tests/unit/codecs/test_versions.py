@@ -1,4 +1,4 @@
-"""Old and new nodes live side by side for months, in both directions."""
+"""Old and new nodes run side by side for months; each reads what the other writes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NEWER_GPU = KindType(name=Kind("gpu"), request=NewerGrant, grant=NewerGrant, par
 
 
 def newer_scheduler(**changes: object) -> str:
-    """What a later scheduler writes: new fields at every level."""
+    """The output of a later scheduler, with new fields at every level."""
     grant = gpu_grant(mode="time", swap=1024)
     containers = {"main": {"gpu": [grant], "npu": [{"core": 3}]}}
     return text_of(allocation(containers=containers, priority=7) | changes)

@@ -1,7 +1,7 @@
-"""What cri-api v0.33.0 wrote: gogo's code, of kubelet up to 1.33 and containerd up to 2.1, does not look at UTF-8.
+"""Output of cri-api v0.33.0, whose gogo code (kubelet up to 1.33, containerd up to 2.1) does not validate UTF-8.
 
-Recorded from its `Marshal`, whose `Unmarshal` reads both again without an error. The text that is not UTF-8 is a user's
-`terminationMessagePath`, /tmp/ and the byte ff; in the request an annotation of the pod as well.
+Recorded from its `Marshal`; its `Unmarshal` reads both again without an error. The invalid UTF-8 is a user's
+`terminationMessagePath`, /tmp/ and the byte ff; in the request also an annotation of the pod.
 """
 
 from __future__ import annotations
@@ -20,4 +20,4 @@ LISTING: Final = bytes.fromhex(
     "67655061746812062f746d702fff0a340a02633212037362321a070a05747261696e3001421e0a15696f2e6b75626572"
     "6e657465732e706f642e75696412057569642d32"
 )
-"""ListContainers: c1, `main` of uid-1, whose annotation it is; c2, `train` of uid-2. Both run."""
+"""ListContainers: c1, `main` of uid-1, which has the annotation; c2, `train` of uid-2. Both run."""

@@ -1,4 +1,4 @@
-"""kubelet's own record of given devices."""
+"""kubelet's checkpoint of device allocations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The small client against a gRPC server of somebody else's make, and against peers that do what none may."""
+"""The small client against a third-party gRPC server, and against peers that violate the protocol."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from partage_base.http2 import frames
 from partage_base.http2.client import ClientHalf, header_block
 from support import grpc_peer
 
-FRAME = b"\0\0\0\4\0\0\0\0\0"  # empty settings: how a server begins
+FRAME = b"\0\0\0\4\0\0\0\0\0"  # empty SETTINGS, a server's first frame
 
 
 @contextmanager
@@ -44,7 +44,7 @@ async def client_of(path: Path) -> AsyncGenerator[UnaryClient]:
         yield client
     finally:
         client.close()
-        await asyncio.sleep(0)  # the transport's own goodbye
+        await asyncio.sleep(0)  # the transport closes its end
 
 
 async def ask(client: UnaryClient, what: str, request: bytes = b"", deadline_s: float = 600.0) -> bytes:
@@ -120,7 +120,7 @@ async def test_too_large_a_question_is_the_callers_mistake(path: Path) -> None:
 
 @asynccontextmanager
 async def saying(path: Path, *, first: bytes, then_close: bool) -> AsyncGenerator[Sized]:
-    """A server that says its line to everyone and nothing else; answers how many came."""
+    """A server that sends `first` to each client and nothing else; yields the connections."""
     came: list[asyncio.Task[None] | None] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -182,7 +182,7 @@ async def test_what_does_more_when_asked_twice_is_repeated_only_where_it_was_not
 
 
 class Peer:
-    """The client's half without a socket, and what it writes."""
+    """The client's half of a connection, without a socket, and its output."""
 
     def __init__(self, body: bytes) -> None:
         self.half = ClientHalf()
@@ -190,7 +190,7 @@ class Peer:
         self.half.ask(header_block({":path": "/x"}), body, asyncio.get_running_loop().create_future())
 
     def says(self, what: bytes = b"") -> list[int]:
-        """The sizes of the data that it sends for that."""
+        """The sizes of the DATA frames that it sends in response."""
         self.half.receive(what)
         out, at, sizes = self.half.take(), 0, []
         while at < len(out):

@@ -1,4 +1,4 @@
-"""What containerd and kubelet answer, as their messages are on the wire."""
+"""Answers of containerd and kubelet, decoded from the wire."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LATER = wire.field(99, "from a later version")
 
 
 class Recorded(UnaryClient):
-    """Gives one answer to everything."""
+    """Returns the same answer to every call."""
 
     def __init__(self, answer: bytes) -> None:
         super().__init__(Path("/nonexistent"))
@@ -105,7 +105,7 @@ def annotated(id_: str, *annotations: tuple[Text, Text]) -> bytes:
 
 
 def test_text_that_is_not_utf_8_costs_no_other_container_its_place() -> None:
-    """Users have a say in it, as by terminationMessagePath."""
+    """Users control such texts, for example by terminationMessagePath."""
     theirs = annotated("c1", ("io.kubernetes.container.terminationMessagePath", b"/ended/\xff"), (b"\xfe", "x"))
     listed = asyncio.run(RuntimeClient(Recorded(theirs + annotated("c2", (CONTAINER, "ours")))).containers())
     assert [(each.id, each.pod_uid, each.annotations.get(CONTAINER)) for each in listed] == [

@@ -1,4 +1,4 @@
-"""What a runtime says of its own configuration, as containerd 1.6, 1.7 and 2.x and CRI-O write it."""
+"""The configuration that a runtime reports, in the forms of containerd 1.6, 1.7 and 2.x and of CRI-O."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NVIDIA = {
 
 
 def containerd(default: str = "runc", **settings: Any) -> bytes:
-    """As each of the versions writes it, shortened: what `crictl info` shows as `config`."""
+    """The configuration in the forms of those versions, shortened: `crictl info` shows it as `config`."""
     kata = {"runtimeType": "io.containerd.kata.v2", "runtimePath": "", "options": None}
     runc = {"runtimeType": "io.containerd.runc.v2", "runtimePath": "", "options": {"BinaryName": "", "Root": ""}}
     handlers = {"runc": runc, "nvidia": NVIDIA, "kata": kata}
@@ -33,11 +33,11 @@ def containerd(default: str = "runc", **settings: Any) -> bytes:
 @pytest.mark.parametrize(
     ("text", "cdi"),
     [
-        (containerd(), None),  # 1.6, which has no CDI
-        (containerd(enableCDI=False, cdiSpecDirs=FOLDERS), False),  # 1.7 by default
+        (containerd(), None),  # 1.6, which lacks CDI
+        (containerd(enableCDI=False, cdiSpecDirs=FOLDERS), False),  # default of 1.7
         (containerd(enableCDI=True, cdiSpecDirs=FOLDERS), True),
-        (containerd(enableCDI=None, cdiSpecDirs=FOLDERS), True),  # from 2.0 on nothing said means on
-        (containerd(cdiSpecDirs=FOLDERS), True),  # from 2.4 on it is always on
+        (containerd(enableCDI=None, cdiSpecDirs=FOLDERS), True),  # from 2.0 on, unset means enabled
+        (containerd(cdiSpecDirs=FOLDERS), True),  # from 2.4 on, always enabled
         (containerd(cdiSpecDirs=["/etc/cdi"]), False),
         (containerd(enableCDI=True, cdiSpecDirs=["/var/run/cdi/"]), True),
         (containerd(enableCDI=True, cdiSpecDirs=["/run/cdi"]), True),
@@ -93,7 +93,7 @@ SAYS = containerd(enableExperimentalRestoreViaCreate=False)
 
 
 class Versioned(Recorded):
-    """Gives another answer to what it is asked of its version."""
+    """Answers Version differently from all other calls."""
 
     def __init__(self, answer: bytes, version: bytes | PeerRefused) -> None:
         super().__init__(answer)
@@ -127,7 +127,7 @@ def test_versions_that_restore_and_do_not_say_so_may() -> None:
 
 
 class Connected(Recorded):
-    """With a connection that a test replaces."""
+    """A RuntimeClient whose connection tests replace."""
 
     made: object | None = None
 

@@ -1,4 +1,4 @@
-"""Real daemons for tests: a script with one service, started by the interpreter that runs the tests."""
+"""Real daemons for tests: a script with one service, run by the tests' own interpreter."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import partage_base
 from rig.client.wait import found
 from rig.patience import MOST, PATIENCE_S
 
-GUARD_S: Final = MOST * PATIENCE_S  # no test waits so long; it ends a daemon that hangs though it must not
+GUARD_S: Final = MOST * PATIENCE_S  # no test waits this long; ends a daemon that hangs although it must not
 
 _SCRIPT: Final = """
 import asyncio, logging, os, sys, time
@@ -87,14 +87,14 @@ if __name__ == "__main__":
 def write_script(
     folder: Path, *, start: str = "pass", run: str = "await stopping.wait()", stop: str = "pass", also: str = ""
 ) -> Path:
-    """A daemon whose three steps are these lines; `also` are more lines of the script, after its service."""
+    """Writes a daemon with these lines as its three steps; `also` follows the service in the script."""
     path = folder / "partage-crishim.py"
     path.write_text(_SCRIPT.format(start=start, run=run, stop=stop, also=also))
     return path
 
 
 def clean_environment(extra: Mapping[str, str]) -> dict[str, str]:
-    """This environment without what configures daemons, and with `extra`."""
+    """This environment without the variables that configure daemons, and with `extra`."""
     kept = {
         name: value for name, value in os.environ.items() if not name.startswith(("PARTAGE_", "NOTIFY_", "WATCHDOG_"))
     }
@@ -103,7 +103,7 @@ def clean_environment(extra: Mapping[str, str]) -> dict[str, str]:
 
 
 def run_to_end(script: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """What a daemon that ends by itself wrote, and its exit code."""
+    """Output and exit code of a daemon that ends by itself."""
     return subprocess.run(
         [sys.executable, script, "--root", script.parent, *arguments],
         env=clean_environment(environment),
@@ -115,7 +115,7 @@ def run_to_end(script: Path, *arguments: str, **environment: str) -> subprocess.
 
 
 class RunningDaemon:
-    """A daemon that was started; a context manager that leaves no process behind."""
+    """A started daemon; a context manager that leaves no process behind."""
 
     def __init__(self, script: Path, *arguments: str, **environment: str) -> None:
         self._command: list[str | Path] = [sys.executable, script, "--root", script.parent, *arguments]
@@ -143,14 +143,14 @@ class RunningDaemon:
         return self._process.poll() is None
 
     def wait(self) -> int:
-        """Its exit code, without reading what it says."""
+        """The exit code; does not read its output."""
         return self._process.wait(GUARD_S)
 
     def send(self, number: signal.Signals) -> None:
         self._process.send_signal(number)
 
     def until(self, event: str) -> dict[str, Any]:
-        """The first line from here on that says `event`."""
+        """The first line from here on that logs `event`."""
         assert self._process.stderr
         for line in self._process.stderr:
             self.lines.append(line)
@@ -159,7 +159,7 @@ class RunningDaemon:
         raise AssertionError(f"{event!r} was never said:\n" + "".join(self.lines))
 
     def until_asleep(self) -> None:
-        """Its main thread waits, and has for a while: a signal just before a sleep would not wake it from that."""
+        """Waits until its main thread has slept for a while: a signal just before a sleep would not interrupt it."""
 
         def is_asleep() -> bool:
             asleep = self._sleep()
@@ -168,7 +168,7 @@ class RunningDaemon:
         found("its main thread sleeps", is_asleep)
 
     def _sleep(self, *, after_s: float = 0) -> str | None:
-        """Which sleep of its main thread this is, by how often it went to one; None where it is awake."""
+        """Identifies the current sleep of its main thread by the number of context switches; None if it is awake."""
         time.sleep(after_s)
         lines = dict(
             line.split(":\t", 1) for line in Path(f"/proc/{self._process.pid}/status").read_text().splitlines()
@@ -176,26 +176,26 @@ class RunningDaemon:
         return lines["voluntary_ctxt_switches"] if lines["State"].startswith("S") else None
 
     def end(self) -> int:
-        """Reads what it still says and returns its exit code; negative where a signal ended it."""
+        """Reads the rest of its log and returns its exit code, which is negative if a signal ended it."""
         assert self._process.stderr
         self.lines += self._process.stderr.readlines()
         return self.wait()
 
     def close_stderr(self) -> None:
-        """Leaves nobody who reads its log."""
+        """Closes the reading end of its log."""
         assert self._process.stderr
         self._process.stderr.close()
 
     @property
     def events(self) -> list[str]:
-        """What it said, without the values."""
+        """The names of the events that it logged."""
         return [json.loads(line)["event"] for line in self.lines if line.startswith("{")]
 
 
 def stopped(
     script: Path, *arguments: str, at: str = "ready", number: signal.Signals = signal.SIGTERM, **environment: str
 ) -> tuple[int, RunningDaemon]:
-    """The exit code of a daemon that was sent a signal when it had said `at`, and what it said."""
+    """The exit code and log of a daemon that was sent a signal when it had logged `at`."""
     with RunningDaemon(script, *arguments, **environment) as daemon:
         daemon.until(at)
         daemon.send(number)

@@ -1,4 +1,4 @@
-"""A settings type with a field of every kind, and how its values are written in each source."""
+"""A settings type with a field of each kind, and how each source writes its values."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -32,6 +32,6 @@ def resolved(
     environment: dict[str, str] | None = None,
     flags: dict[str, str] | None = None,
 ) -> Resolved[Sample]:
-    """The settings of a crishim that has `Sample`."""
+    """Settings of a crishim that has `Sample`."""
     toml = TomlFile(FILE, tables or {})
     return resolve(Sample, "crishim", toml=toml, environment=environment or {}, flags=flags or {})

@@ -1,4 +1,4 @@
-"""What a daemon answers on its port, and that nobody who asks can hold it."""
+"""A daemon's HTTP answers; no client can block or exhaust the server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from unit.daemon.processes import GUARD_S, RunningDaemon, run_to_end, write_scri
 
 Where = tuple[str, int]
 BEHIND = 128
-"""Connections that say nothing and came before."""
+"""The number of earlier connections that send nothing."""
 _ANY_PORT = ("--metrics-address", "127.0.0.1:0")
 
 
@@ -134,7 +134,7 @@ async def where(metrics: Metrics, health: Health) -> AsyncIterator[Where]:
 
 
 async def _heard(reader: asyncio.StreamReader) -> bytes:
-    """All that comes until the other side ends or drops the conversation."""
+    """Reads until the peer closes or resets the connection."""
     heard = bytearray()
     with contextlib.suppress(ConnectionResetError):
         while piece := await reader.read(1 << 16):
@@ -143,7 +143,7 @@ async def _heard(reader: asyncio.StreamReader) -> bytes:
 
 
 async def _replies(where: Where, request: bytes) -> bytes:
-    """All that a server says to `request` until it closes."""
+    """Everything that a server sends after `request` until it closes."""
     reader, writer = await asyncio.open_connection(*where)
     writer.write(request)
     heard = await _heard(reader)
@@ -231,7 +231,7 @@ async def test_a_request_that_is_too_long_is_dropped(where: Where) -> None:
 
 
 def _fill(metrics: Metrics) -> None:
-    """With more than the kernel buffers for a reader that is late."""
+    """Adds more output than the kernel buffers for a slow reader."""
     gauge = metrics.gauge("partage_test_pods", "Test.", labels=("pod",))
     for number in range(2000):
         gauge.labels(pod="x" * 5000 + str(number)).set(1)
@@ -244,7 +244,7 @@ async def test_a_long_page_arrives_whole(where: Where, metrics: Metrics) -> None
 
 
 class _Noting(web.Web):
-    """One that counts the conversations that are over."""
+    """Counts ended connections."""
 
     over = 0
 
@@ -296,7 +296,7 @@ async def test_probes_are_answered_whoever_rests_on_the_port_and_comes_back_at_o
 
 @pytest.mark.parametrize("loop", LOOPS)
 async def test_a_probe_behind_many_is_answered_after_few_turns_of_the_loop(where: Where, loop: str) -> None:
-    """However long each turn takes while the daemon works."""
+    """This holds however long each iteration takes while the daemon is busy."""
     hogs = [socket.create_connection(where) for _ in range(BEHIND)]
     turns = 0
     with socket.create_connection(where) as probe:

@@ -1,4 +1,4 @@
-"""A daemon's command line: flags made from its settings, help, and the exit codes that scripts rely on."""
+"""A daemon's command line: flags derived from its settings, help, and the exit codes that scripts rely on."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_list_can_be_emptied(tmp_path: Path) -> None:
 
 
 def test_the_default_file_lies_below_the_root(tmp_path: Path) -> None:
-    """Another node in a folder of the same machine has a file of its own."""
+    """A second node in a folder of the same machine thus has its own file."""
     file = tmp_path / "etc/partage/partage.toml"
     file.parent.mkdir(parents=True)
     file.write_text('[common]\nnode_name = "inside"\n')

@@ -1,4 +1,4 @@
-"""The configuration page names every flag that is no setting."""
+"""The configuration page lists every flag that is not a setting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the driver is has one name for all who look for it: advertiser, broker, plugins and doctor."""
+"""Advertiser, broker, plugins and doctor name the driver's location by the same setting."""
 
 from __future__ import annotations
 

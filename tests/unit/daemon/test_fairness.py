@@ -1,4 +1,4 @@
-"""Of more rows than a page may have, those of whoever has most are left out."""
+"""If a page would exceed its rows, the rows of the source with the most are dropped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The configuration file is read, or it is said what is wrong with it."""
+"""A configuration file is read, or an error says what is wrong with it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_folder_is_no_file(path: Path) -> None:
 
 
 def test_a_file_that_we_may_not_read_is_refused(path: Path) -> None:
-    """Root reads everything, so it is nobody for a while."""
+    """Root can read everything, so the test drops to nobody for a while."""
     path.touch(0)
     before = os.geteuid()
     os.seteuid(before or 65534)

@@ -1,4 +1,4 @@
-"""Who goes for whom, where too many connect and say nothing: never a newer one, and never one of who has few."""
+"""Which connection is closed when there are too many idle ones: never a newer one, and never one of a peer with few."""
 
 from __future__ import annotations
 

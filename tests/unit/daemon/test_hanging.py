@@ -1,4 +1,4 @@
-"""No step can keep a daemon from ending, and its end names the step."""
+"""No step can keep a daemon from exiting, and the exit message names the step."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_what_outlives_the_deadline_ends_the_process_by_the_name_of_the_step(
 
 @pytest.mark.parametrize("step", ["start", "run", "stop"])
 def test_a_step_that_blocks_the_loop_is_ended_with_its_place_in_the_code(tmp_path: Path, step: str) -> None:
-    """The watchdog is beneath the interpreter: a call into a driver that never returns can't hold it."""
+    """The watchdog is not Python code: a driver call that never returns can't block it."""
     code = "log.info('blocked'); time.sleep(3600)"
     code = f"await stopping.wait(); {code}" if step == "run" else code
     at = "blocked" if step == "start" else "ready"

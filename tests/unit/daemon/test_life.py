@@ -1,4 +1,4 @@
-"""A daemon loads, starts, runs and stops, and its end says how it went."""
+"""A daemon loads, starts, runs and stops, and reports how it ended."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_a_signal_stops_a_running_daemon_in_order(tmp_path: Path, number: signal
 
 
 def test_the_run_is_asked_and_finishes_what_it_does_before_the_stop(tmp_path: Path) -> None:
-    """A request that is under way when a daemon is stopped is answered."""
+    """A request in progress when the daemon is stopped is still answered."""
     run = "await stopping.wait(); await asyncio.sleep(0.01); log.info('answered')"
     code, daemon = stopped(write_script(tmp_path, run=run))
     assert (code, daemon.events[-3:]) == (0, ["answered", "given back", "stopped"])
@@ -32,7 +32,7 @@ def test_a_signal_during_the_start_cancels_it_and_gives_back_what_it_took(tmp_pa
 
 
 def test_a_daemon_that_ends_by_itself_is_not_cut_short_by_the_first_signal_that_comes_then(tmp_path: Path) -> None:
-    """An operator who takes a daemon away while it hands over already is no second signal."""
+    """A signal from an operator during a handover that has already begun does not count as the second one."""
     start = "before = signal.getsignal(signal.SIGTERM); signal.signal(signal.SIGTERM, then(before))"
     run = "self.daemon.end('another has taken over'); await stopping.wait()"
     stop = "log.info('draining'); await go_on.wait()"
@@ -145,7 +145,7 @@ def test_an_error_while_the_service_is_made_is_told(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("step", ["start", "run"])
 def test_a_task_that_dies_ends_the_daemon(tmp_path: Path, work: str, told: str, step: str) -> None:
-    """A daemon without its watch would look alive and do nothing."""
+    """A daemon whose watch has died would look alive and do nothing."""
     spawn = f"self.daemon.tasks.start({work}, name='watch')"
     wait = "await forever()" if step == "start" else "await stopping.wait()"
     done = run_to_end(write_script(tmp_path, **{step: f"{spawn}; {wait}"}))
@@ -184,7 +184,7 @@ def test_another_loop_can_be_asked_for(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_that_does_not_interrupt_the_sleeping_loop_wakes_it(tmp_path: Path, number: signal.Signals) -> None:
-    """Another thread takes it here, so that this is certain; else it is one that comes just before the sleep."""
+    """Another thread takes the signal here, to make the race certain; otherwise it arrives just before the sleep."""
     asleep = "threading.Thread(target=time.sleep, args=(3600,), daemon=True).start()"
     start = f"{asleep}; signal.pthread_sigmask(signal.SIG_BLOCK, {{{int(number)}}})"
     with RunningDaemon(write_script(tmp_path, start=start, also="import signal, threading")) as daemon:

@@ -1,4 +1,4 @@
-"""Of two daemons of a kind on a node, one runs."""
+"""Only one daemon of each kind runs on a node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One JSON line an event, whoever logs; and no log line, reader or value can end a daemon."""
+"""One JSON line per event from every logger; no log line, reader or value can end a daemon."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow  # each test starts processes
 
 
 def _logged(code: str, *, level: str = "info", log_format: str = "json") -> str:
-    """What a process writes that configures the log and runs `code`."""
+    """The log of a process that configures logging and runs `code`."""
     head = "import asyncio, logging, warnings, structlog\nfrom partage_base.daemon import logs\n"
     configure = f"logs.configure('crishim', level={level!r}, log_format={log_format!r})\nlog = structlog.get_logger()\n"
     return subprocess.run(
@@ -158,7 +158,7 @@ def test_a_log_that_nobody_reads_any_more_ends_nothing(tmp_path: Path) -> None:
 
 
 def test_a_log_that_nobody_empties_holds_nothing(tmp_path: Path) -> None:
-    """The pipe is full long before the daemon says through another way that it still works."""
+    """The pipe is full long before the daemon reports in another way that it still works."""
     beat = tmp_path / "beat"
     much = "\n        for _ in range(1000): log.info('x' * 5000)\n        "
     run = f"{much}Path({str(beat)!r}).mkdir(); await stopping.wait()"
@@ -188,7 +188,7 @@ def test_bad_configuration_with_a_closed_stderr_still_exits_with_78(tmp_path: Pa
 
 
 def test_no_socket_gets_the_number_of_a_closed_stderr(tmp_path: Path) -> None:
-    """A log line that lands in a connection to containerd would be a request."""
+    """A log line written into a connection to containerd would be a request."""
     script = write_script(tmp_path, start=f"Path({str(tmp_path / 'two')!r}).symlink_to(os.readlink('/proc/self/fd/2'))")
     command = f'exec "{sys.executable}" "{script}" --root "{tmp_path}" --metrics-address 127.0.0.1:0 2>&-'
     with subprocess.Popen(["/bin/sh", "-c", command], env=clean_environment({})) as process:
@@ -201,7 +201,7 @@ def test_no_socket_gets_the_number_of_a_closed_stderr(tmp_path: Path) -> None:
 def test_lost_lines_are_counted_and_the_next_line_stands_alone() -> None:
     reading, writing = os.pipe()
     writer = LineWriter(writing)
-    while writer.write(b"x" * 10_000):  # more than a piece, so that the last one is cut
+    while writer.write(b"x" * 10_000):  # larger than a piece, so that the last write is partial
         pass
     assert not writer.write(b"y" * 10_000)
     assert writer.lost == 2

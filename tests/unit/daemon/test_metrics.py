@@ -1,4 +1,4 @@
-"""Metrics have the names that Prometheus asks for, and its own parser reads them, whatever their labels hold."""
+"""Metric names follow Prometheus' conventions, and its own parser reads them, for any label values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong is refused by name, all of it at once, with what is allowed."""
+"""Invalid settings are refused by name, all at once, with the allowed values."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _TOML = st.recursive(
 
 
 def _refusal(**sources: Any) -> Sequence[str]:
-    """The lines of the one error that is allowed; none where there are settings."""
+    """The lines of the configuration error; none if the settings are valid."""
     try:
         resolved(**sources)
     except BadConfiguration as error:

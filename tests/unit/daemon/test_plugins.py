@@ -1,4 +1,4 @@
-"""A daemon that needs all of its plugins does not run without one, and says which and why."""
+"""A daemon that requires all of its plugins exits if one fails, and reports which and why."""
 
 from __future__ import annotations
 

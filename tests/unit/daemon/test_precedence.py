@@ -1,4 +1,4 @@
-"""Which source wins: default < [common] < [daemon] < PARTAGE_X < PARTAGE_DAEMON_X < flag."""
+"""Precedence of sources: default < [common] < [daemon] < PARTAGE_X < PARTAGE_DAEMON_X < flag."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _text(value: Any) -> str:
 
 @st.composite
 def _said(draw: st.DrawFn) -> dict[tuple[str, str], Any]:
-    """Some sources that say something of some settings."""
+    """Values of some settings in some of the sources."""
     pairs = [
         (source, name)
         for name in VALUES

@@ -1,4 +1,4 @@
-"""An event that others cause at will is logged now and then, with how often it was kept back."""
+"""Events that others can trigger at will are logged at intervals, with the number of suppressed ones."""
 
 from __future__ import annotations
 

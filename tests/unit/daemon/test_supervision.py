@@ -1,4 +1,4 @@
-"""What systemd is told, over a real socket, and what happens when nobody is there to be told."""
+"""Notifications to systemd over a real socket, and what happens without a listener."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow  # each test starts processes
 
 @pytest.fixture(params=["path", "abstract"])
 def supervisor(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[socket.socket, str]]:
-    """A socket as systemd has it, and its name for the environment."""
+    """A socket as systemd creates it, and its name for the environment."""
     name = str(tmp_path / "notify") if request.param == "path" else f"@partage-test-{os.getpid()}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
         receiver.bind(name.replace("@", "\0"))

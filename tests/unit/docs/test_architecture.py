@@ -1,4 +1,4 @@
-"""The page of the architecture names folders and functions that exist."""
+"""The architecture page names existing folders and functions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FOLDERS = re.findall(r"^- ((?:`[^`]+`(?:, | → )?)+):", PAGE, re.MULTILINE)
 
 
 def functions_in(file: Path) -> set[str]:
-    """Names of the functions of a Python or C file; of C also those that HOOK_CALL defines."""
+    """Names of the functions of a Python or C file; for C also those defined by HOOK_CALL."""
     text = file.read_text()
     if file.suffix == ".py":
         kinds = (ast.FunctionDef, ast.AsyncFunctionDef)

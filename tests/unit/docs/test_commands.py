@@ -1,6 +1,6 @@
-"""Every command of README and docs/ is one that its program takes, and every fenced block is of a kind that is checked.
+"""Every command in README and docs/ is accepted by its program, and every fenced block is of a kind that is checked.
 
-Those for a cluster are typed by real/chart, those of engines by real/docker.
+Commands for a cluster are run by real/chart, those of engines by real/docker.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from support.fences import PAGES, ROOT, Block, blocks, commands, of_kind, prose,
 pytestmark = pytest.mark.slow  # it imports every command
 
 KINDS: Final = frozenset(("console", "json", "mermaid", "python", "text", "toml", "yaml"))
-"""`text` is what programs print, and drawings."""
+"""`text` is for programs' output and drawings."""
 ONLY_ON_A_MACHINE: Final[Mapping[str, str]] = {
     "export": "the shell's own; real/installation types it",
     "journalctl": "needs a systemd whose broker has run",
     "kubeadm": "makes a cluster of the machine",
     "tar": "unpacks what `make bundle` made; real/installation types it",
 }
-"""Programs of which no command is looked at here or elsewhere."""
+"""Programs whose commands are checked neither here nor elsewhere."""
 TYPED_BY: Final[Mapping[str, str]] = {
     "docker": "tests/real/docker/test_pages.py",
     "helm": "tests/real/chart/test_pages.py",
@@ -43,12 +43,12 @@ TYPED: Final = tuple(dict.fromkeys(words for each in typed() for words in comman
 
 
 def taken(words: tuple[str, ...], *, is_whole: bool = True) -> None:
-    """By the program's own parser. In running text arguments may be left out, or be a name for what stands there."""
+    """Checks a command with the program's own parser. In running text arguments may be missing or be placeholders."""
     program, *args = words
     command: click.Command = cli if program == "partage" else entry_points(group="console_scripts")[program].load()
     while isinstance(command, click.Group):
         context = click.Context(command)
-        _, args, _ = command.make_parser(context).parse_args(args)  # its own, as the node of `simgpu inject`
+        _, args, _ = command.make_parser(context).parse_args(args)  # the group's own, as `simgpu inject`'s node
         if not is_whole and (not args or args[0].isupper()):
             return
         _, found, args = command.resolve_command(context, args)
@@ -58,13 +58,13 @@ def taken(words: tuple[str, ...], *, is_whole: bool = True) -> None:
         command.make_context(program, args, parent=click.Context(cli, obj=Path("/"))).close()
     except click.exceptions.Exit:  # `--help`
         return
-    except click.BadParameter:  # or none at all
+    except click.BadParameter:  # or a missing argument
         if is_whole:
             raise
 
 
 def made(words: tuple[str, ...]) -> None:
-    """By a target of the Makefile, and variables that it reads."""
+    """Checks that the Makefile has the target and reads the variables."""
     _, target, *variables = words
     family, _, name = target.partition("-")
     if not re.search(rf"^{re.escape(target)}:", MAKEFILE, re.MULTILINE):
@@ -75,7 +75,7 @@ def made(words: tuple[str, ...]) -> None:
 
 
 def installed(words: tuple[str, ...]) -> None:
-    """By pip, with extras that there are."""
+    """Checks that the extras given to pip exist."""
     (wanted,) = words[2:]
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     named = re.fullmatch(r"partage(?:\[(.*)\])?", wanted)
@@ -85,7 +85,7 @@ def installed(words: tuple[str, ...]) -> None:
 
 
 def there(words: tuple[str, ...]) -> None:
-    """A program of the checkout; what follows is its own."""
+    """Checks that the program exists in the checkout, but not its arguments."""
     assert (ROOT / words[0]).exists(), words
 
 
@@ -100,7 +100,7 @@ def test_no_block_is_of_a_kind_that_nobody_looks_at() -> None:
 
 
 def test_no_block_is_made_by_an_indent_alone() -> None:
-    """Of which nobody would see what it is."""
+    """The language of such a block would be unknown."""
     indented = re.compile(r"\n\n(    [^ \n].*)")
     assert {page.name: found for page in PAGES if (found := indented.findall(prose(page)))} == {}
 

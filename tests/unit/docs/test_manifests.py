@@ -1,6 +1,6 @@
-"""What README and docs/ have pods, services and containers of engines say of cards is read as a request.
+"""Requests for cards in the examples of README and docs/, for pods, services and engines' containers, are readable.
 
-That Kubernetes takes the objects is for real/chart to see; rows of dialects are those of the plugin guide.
+That Kubernetes accepts the objects is tested by real/chart; rows of dialects are tested with the plugin guide.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OTHERS = {
     "docs/plugins.md": "rows of a dialect: test_plugin_guide",
     "docs/runbooks.md": "a part of Prometheus' file: real/chart",
 }
-"""Pages with YAML that is no object of Kubernetes."""
+"""Pages whose YAML is no Kubernetes object."""
 BY_CLAIM = "resourceClaims"
 
 
@@ -47,7 +47,7 @@ def test_a_pod_of_a_page_asks_for_cards_of_the_scheduler_that_reads_it(block: Bl
 
 
 def said() -> Iterator[tuple[tuple[str, ...], dict[str, str]]]:
-    """What containers of engines say, by variables and annotations."""
+    """Variables and annotations of containers of engines."""
     for each in typed():
         for program, *words in commands(each.line):
             if program in {"docker", "podman"} and "run" in words:

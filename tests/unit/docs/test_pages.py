@@ -1,4 +1,4 @@
-"""Documents are as long as a reader who begins can bear, their links lead somewhere, their tables are the code's."""
+"""Documents have bounded lengths, their links resolve, and their tables match the code."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from support.fences import PAGES, ROOT
 DOCUMENTS = sorted({*ROOT.glob("*.md"), *PAGES})
 LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)")
 WRITTEN = re.compile(r"<!-- \w+ \w+ -->.*?<!-- end -->", re.DOTALL)
-"""Tables that tools/tables.py writes from the code: looked up, not read."""
+"""Tables that tools/tables.py generates from the code: for reference, not for reading."""
 ANSWERS = "docs/real-card.md"
-"""Whose tables are what a card answered."""
+"""The page whose tables are a card's answers."""
 BEGINNERS = ("README.md", "docs/concepts.md", "docs/docker.md", "docs/install.md")
-"""From what it is to the first shared pod, by Docker and in a cluster."""
+"""The pages from the introduction to the first shared pod, with Docker and in a cluster."""
 
 
 def words_of(pages: Iterable[Path]) -> dict[str, int]:
-    """How many each has besides what is generated."""
+    """The number of words of each document, without generated parts."""
     texts = {str(page.relative_to(ROOT)): WRITTEN.sub("", page.read_text()) for page in pages}
     texts[ANSWERS] = re.sub(r"^\|.*$", "", texts.get(ANSWERS, ""), flags=re.MULTILINE)
     return {name: len(re.findall(r"\S*\w\S*", text)) for name, text in texts.items()}
@@ -46,7 +46,7 @@ def test_the_architecture_is_one_page() -> None:
 
 
 def anchors(text: str) -> set[str]:
-    """The anchors of a document's headings, as code forges make them."""
+    """The anchors of a document's headings, as code forges generate them."""
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

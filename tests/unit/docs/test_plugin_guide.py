@@ -1,4 +1,4 @@
-"""Every hook has its heading and its exact signature in the guide, and a test that is named after it."""
+"""The guide has a heading with the exact signature of every hook, and a test is named after it."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_every_hook_has_a_test_named_after_it(hook: str) -> None:
 
 @cache
 def names_of_tests() -> list[str]:
-    """What follows `test_` in each."""
+    """All test names, without `test_`."""
     files = (REPOSITORY / "tests").rglob("test_*.py")
     return [name for file in files for name in re.findall(r"^\s*def test_(\w+)", file.read_text(), re.MULTILINE)]
 
@@ -83,7 +83,7 @@ def test_the_guide_has_no_heading_for_a_hook_that_does_not_exist() -> None:
 
 
 def block(language: str, has: str) -> str:
-    """The only one of that language that has these words."""
+    """The only block of that language that contains `has`."""
     (found,) = (text for text in re.findall(rf"```{language}\n(.*?)```", GUIDE, re.DOTALL) if has in text)
     return str(found)
 

@@ -1,4 +1,4 @@
-"""The documents as a site: every page has a place in it, and it needs nothing of any other site."""
+"""The documents as a site: each page is in the navigation, and the site needs no other site."""
 
 from __future__ import annotations
 

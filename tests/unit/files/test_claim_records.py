@@ -1,4 +1,4 @@
-"""Records of prepared claims: what is written is read again, whole, and nothing else is taken for one."""
+"""Records of prepared claims survive a round trip unchanged, and no other file is taken for one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process is known by a descriptor, or known to be gone."""
+"""A process is identified by a descriptor, or known to have ended."""
 
 from __future__ import annotations
 

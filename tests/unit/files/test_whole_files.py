@@ -1,4 +1,4 @@
-"""A file is written whole or not at all, whatever the system takes of it and whatever stood there."""
+"""A file is written completely or not at all, for all errors of the system and any existing file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from partage_base.files import UNDER_WAY_S, UNFINISHED, clear_unfinished, write_
 
 @contextmanager
 def no_file_longer_than(size: int) -> Generator[None]:
-    """As on a disk with so much room: the system takes a part, and says no to the rest."""
+    """Limits file sizes as a full disk does: a write is partial, and the next one fails."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
     try:

@@ -1,4 +1,4 @@
-"""Nothing is given twice, what is given back is free again, and history leaves no trace."""
+"""Nothing is granted twice, released grants are free again, and counts depend only on current grants."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_card_is_never_given_more_than_it_has_at_any_time_of_its_pods_lives() 
 
 
 def check_room(fleet: Fleet) -> None:
-    """Adds up grants by the pods' roles, card by card, without the allocator's own counting."""
+    """Adds up grants by the pods' roles, card by card, independently of the allocator's counting."""
     share: defaultdict[str, int] = defaultdict(int)
     memory: defaultdict[str, int] = defaultdict(int)
     for _, allocation in fleet.taken.values():

@@ -1,4 +1,4 @@
-"""What keeps others off a card is asked for as the whole card, unless the operator trusts the namespace."""
+"""A request that excludes others from a card must be for the whole card, unless the operator trusts the namespace."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SETTING = "PARTAGE_GPU_EXCLUSION_NAMESPACES"
 
 
 def is_taken(request: PodRequest, *namespaces: str) -> bool:
-    """Whether it is considered at all, where these namespaces may exclude others."""
+    """Whether the request is accepted if these namespaces may exclude others."""
     plugin = GpuAllocator(AllocatorSettings(exclusion_namespaces=frozenset(map(Namespace, namespaces))))
     try:
         plugin.partage_shape(request)

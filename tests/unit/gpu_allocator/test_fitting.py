@@ -1,4 +1,4 @@
-"""Fits is exact: it says yes where some choice of cards works, no where none does, and why."""
+"""Filtering is exact: a node fits if and only if some choice of cards works, and otherwise the reason is given."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NODE = [card("a0"), card("a1", gib=8), card("a2", model="A10", gib=24)]
 
 
 def any_choice_works(of_node: list[Card], left: dict[str, tuple[int, int]], request: PodRequest) -> bool:
-    """Tries every set of cards for every container; tags are other tests' business."""
+    """Tries every set of cards for every container; ignores tags, which other tests cover."""
     containers = [(container.role, ask) for container in request.containers for _, ask in container.asks]
     choices = [list(combinations(of_node, ask.count)) for _, ask in containers if isinstance(ask, GpuRequest)]
     return any(all(_fits_on(each, left, containers, chosen) for each in of_node) for chosen in product(*choices))
@@ -95,7 +95,7 @@ def test_repeated_cards_are_each_asked_for_their_models_and_tags() -> None:
 
 
 def test_an_init_container_cannot_have_one_card_several_times() -> None:
-    """What init containers use is counted as if each grant had its own time."""
+    """Init containers are counted as if their grants were used one after the other."""
     with pytest.raises(Refused, match="init container c0 cannot have several grants on one card"):
         Fleet(cards("a", 2)).fitting(pod(ask(300, count=2, repeats_cards=True), ask(1), roles=["init", "app"]))
 
@@ -162,7 +162,7 @@ def test_a_node_without_cards_says_so() -> None:
 
 @pytest.mark.slow
 def test_the_longest_search_ends() -> None:
-    """Many different cards and containers that can't all fit: it gives up instead of trying for ever."""
+    """Many different cards and containers that can't all fit: the search gives up instead of running without end."""
     of_node = [card(f"a{place}", gib=10 + place) for place in range(14)]
     fleet = Fleet(of_node)
     for place, each in enumerate(of_node):

@@ -1,4 +1,4 @@
-"""The closed form of fragmentation against its definition by classes of pods."""
+"""The closed form of fragmentation agrees with its definition by classes of pods."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SHAPES = st.builds(
 
 
 def fragments(shapes: list[Shape], left: list[int], cpu: int) -> float:
-    """By definition: the mean over pods of what each could not use."""
+    """The definition: the mean over pods of what each could not use."""
     total = 0.0
     for shape in shapes:
         large = [milli for milli in left if milli >= shape.milli]
@@ -68,7 +68,7 @@ def test_a_gain_is_the_difference_of_two_fragmentations(
 
 
 def test_cards_that_want_for_cpu_are_fragments_in_part() -> None:
-    """CPU for 500 milli, and two idle cards: a twentieth of the other 1500 is fragments, with a pod more of 1000."""
+    """CPU for 500 milli, two idle cards: a twentieth of the other 1500 is fragments; with one more pod, of 1000."""
     typical = (TypicalShape(Shape(1000, 1, 500), 1.0, 1.0),)
     fleet = Fleet(cards("a", 2), shapes=typical, cpu_milli=1000)
     judge = PolicyJudge(fleet.plugin.cluster, typical)

@@ -1,4 +1,4 @@
-"""KubeShare's rules as its documents intend them: who joins a card in use, who opens an idle one."""
+"""KubeShare's rules as its documents intend them: which pods join a card in use, and which take an idle one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.gpu_fleet import Fleet, ask, card, cards, pod
 
 
 def fleet(*nodes: int) -> Fleet:
-    """Nodes with so many cards, `a0`, `a1` and so on the first, `b0` on the second."""
+    """Nodes with these numbers of cards: `a0`, `a1` and so on the first, `b0` on the second."""
     return Fleet(*(cards("abcdefgh"[place], number) for place, number in enumerate(nodes)), policy="kubeshare")
 
 
@@ -53,14 +53,14 @@ def test_pins_of_one_group_overflow_to_no_other_card() -> None:
 
 
 class Held(NamedTuple):
-    """What the model remembers of a pod."""
+    """The model's record of a pod."""
 
     milli: int
     tags: Tags
 
 
 def model_choice(held: dict[str, list[Held]], nodes: dict[str, list[str]], wanted: GpuRequest) -> str | None:
-    """The rules in the order and words of the documents, card by card."""
+    """The rules in the documents' order and wording, card by card."""
     best: tuple[int, str] | None = None
     for names in nodes.values():
         used = [name for name in names if held[name]]

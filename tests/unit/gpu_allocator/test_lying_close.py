@@ -1,4 +1,4 @@
-"""Cards that must lie close do, or the pod does not fit and its node says what it lacks."""
+"""Cards that are required to be close are, or the pod does not fit and the node's reason says what it lacks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WHOLE = 1000
 
 
 def board(prefix: str, *, switches: int = 4, sockets: int = 2, number: int = 8) -> list[Card]:
-    """Cards in equal groups behind switches, and on NUMA nodes, in their order."""
+    """Cards in equal groups behind switches and on NUMA nodes, in their order."""
     return [
         card(f"{prefix}{place}", pcie_switch=place * switches // number, numa_node=place * sockets // number)
         for place in range(number)
@@ -52,7 +52,7 @@ def test_a_group_that_is_broken_already_is_taken_before_a_whole_one() -> None:
 
 
 def test_every_two_cards_joined_by_nvlink_are_joined_directly() -> None:
-    """A square: no three of its corners are all joined."""
+    """In a square no three corners are all joined."""
     links = ((0, 2, 0, 2), (2, 0, 2, 0), (0, 2, 0, 2), (2, 0, 2, 0))
     fleet = Fleet()
     fleet.add(Slot(0), board("a", number=4), links)
@@ -132,7 +132,7 @@ def is_close(part: GpuPart, names: Sequence[str], wanted: GpuRequest) -> bool:
 
 @st.composite
 def pods(draw: st.DrawFn) -> PodRequest:
-    """One or two containers, most of which want their cards close."""
+    """One or two containers, most of which require close cards."""
     asks = []
     for _ in range(draw(st.integers(1, 2))):
         count, milli = draw(st.integers(1, 3)), draw(st.sampled_from([400, 600, 1000]))

@@ -1,4 +1,4 @@
-"""More is promised of a card than it has, to those that move; and every promise can be kept at every moment."""
+"""Movable pods may be promised more memory than a card has, and every promise can be kept at any time."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Given(NamedTuple):
 
 
 def moments(held: Sequence[Given]) -> Iterator[list[Given]]:
-    """What one pod has on a card at the times of its life."""
+    """The grants of one pod that are in use at the same time on a card, for each phase of its life."""
     yield [each for each in held if each.role != "init"]
     stays = [each for each in held if each.role == "sidecar"]
     yield from ([each, *stays] for each in held if each.role == "init")
@@ -58,12 +58,12 @@ def fixed(held: Sequence[Given]) -> int:
 
 
 def stays(given: Given) -> int:
-    """Of one that moves, its contexts and code."""
+    """What stays on the card: of a movable container, its contexts and code."""
     return min(given.size, STAYS_BYTES) if given.movable else given.size
 
 
 def keeps(of_card: Card, pods: Sequence[Sequence[Given]]) -> bool:
-    """Adds up moment by moment: every one that moves has its turn while all others have the most that they keep."""
+    """Checks each phase: every movable pod gets its turn while all others keep the most that they may."""
     if sum(max(map(total, moments(held))) for held in pods) > of_card.memory_bytes + of_card.beyond_bytes:
         return False
     most = [max(map(fixed, moments(held))) for held in pods]
@@ -124,7 +124,7 @@ def wish_of(container: ContainerRequest) -> GpuRequest:
 def choices(
     of_node: Sequence[Card], wants: Sequence[tuple[Role, GpuRequest]], held: Mapping[str, list[list[Given]]]
 ) -> Iterator[bool]:
-    """Whether what is promised is kept, for each way to give the containers cards of the node."""
+    """Whether all promises are kept, for each way to assign cards of the node to the containers."""
     ways = [combinations(of_node, wish.count) for _, wish in wants]
     for way in product(*ways):
         mine = defaultdict[str, list[Given]](list)

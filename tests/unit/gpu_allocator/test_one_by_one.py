@@ -1,4 +1,4 @@
-"""Few nodes are looked at one by one, many in arrays: whichever way, a node is worth the same, to the last bit."""
+"""Few nodes are scored one by one, many as arrays: both give a node the same score, to the last bit."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PODS = st.builds(
 
 
 def answers(fleet: Fleet, wanted: PodRequest, monkeypatch: pytest.MonkeyPatch, few: int) -> tuple[object, ...]:
-    """Where it fits, what each node is worth, and the cards that it gets on each."""
+    """The nodes that fit, each node's score, and the cards that would be chosen on each."""
     monkeypatch.setattr(allocator, "FEW", few)
     fleet.plugin.partage_shape(wanted)
     fitting = fleet.fitting(wanted)

@@ -1,4 +1,4 @@
-"""What each policy prefers, on clusters small enough to see why."""
+"""The preferences of each policy, on clusters small enough to verify by hand."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_containers_of_a_pod_may_have_different_policies() -> None:
 
 
 def test_fragmentation_leaves_a_hole_that_typical_pods_fill() -> None:
-    """500 left on one card, 300 on the other: a pod of 300 goes where it makes no hole of 200."""
+    """500 is left on one card, 300 on the other: a pod of 300 goes where it leaves no gap of 200."""
     fleet = Fleet(cards("a", 2), policy="fgd", shapes=HALVES)
     fleet.place(pod(ask(500, cards=("a0",))))
     fleet.place(pod(ask(700, cards=("a1",))))
@@ -60,7 +60,7 @@ def test_fragmentation_leaves_a_hole_that_typical_pods_fill() -> None:
 
 
 def test_a_pod_without_cards_leaves_cpu_to_cards() -> None:
-    """The first node's cards are all taken, so its CPU is of no use to anybody else."""
+    """The first node's cards are all taken, so its CPU is useless to other pods with cards."""
     fleet = Fleet(cards("a", 1), cards("b", 1), policy="fgd+", shapes=HALVES, cpu_milli=8000)
     fleet.place_on(Slot(1), pod(ask(1000)))
     bare = pod(cpu_milli=6000)
@@ -90,7 +90,7 @@ def test_among_equal_fragments_the_fuller_node_is_taken() -> None:
 
 
 def test_of_equally_close_sets_the_one_that_leaves_more_is_taken() -> None:
-    """Pairs 0-1 and 2-3 are as close, but 4 is linked with 0."""
+    """Pairs 0-1 and 2-3 are equally close, but 4 is linked with 0."""
     pairs = {(0, 1): 1.0, (2, 3): 1.0, (0, 4): 0.5}
     close = tuple(tuple(pairs.get((min(one, other), max(one, other)), 0.0) for other in range(5)) for one in range(5))
     assert tightest(close, range(5), 2) == (2, 3)
@@ -148,7 +148,7 @@ def test_cards_of_one_numa_node_are_closer_where_links_are_the_same() -> None:
 
 
 def test_sets_of_many_cards_are_grown_instead_of_compared() -> None:
-    """Three islands of eight; the set of eight is one island, whole."""
+    """Three islands of eight cards; a set of eight is exactly one island."""
     number = 24
     links = tuple(tuple(4 if i != j and i % 3 == j % 3 else 0 for j in range(number)) for i in range(number))
     fleet = Fleet(policy="topology")

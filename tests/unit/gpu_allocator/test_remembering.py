@@ -1,4 +1,4 @@
-"""What is remembered between the steps of a decision comes out as if it were asked again."""
+"""Results cached between the steps of a decision equal freshly computed ones."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LINKS = ((0, 4, 1, 1), (4, 0, 1, 1), (1, 1, 0, 4), (1, 1, 4, 0))
 def test_the_card_that_is_remembered_from_scoring_is_the_one_that_choosing_anew_would_take(
     asked: list[tuple[int, int]], policy: str
 ) -> None:
-    """Pods come, and others go; after each, every node is asked for its card with and without the memory."""
+    """Pods come and go; after each, every node's choice of card is computed with and without the cache."""
     fleet = Fleet(policy=policy)
     for slot in range(2):
         fleet.add(Slot(slot), cards(f"n{slot}-", 4), LINKS)

@@ -1,4 +1,4 @@
-"""What other systems' users may wish of a card beside room: that it is empty, not full, of a model, or an instance."""
+"""Requirements of other systems' users beyond room: an idle card, a card that is not full, a model, an instance."""
 
 from __future__ import annotations
 

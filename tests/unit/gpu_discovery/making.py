@@ -1,4 +1,4 @@
-"""Made-up facts, a driver that says them, and a node of files to run discovery on."""
+"""Made-up facts, a driver that returns them, and a node made of files to run discovery on."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def use(device: str, *, resource: str = "nvidia.com/gpu", pod: str = "train", co
 
 @dataclass
 class FakeDriver:
-    """Says what it is told to."""
+    """Returns the facts that a test sets."""
 
     says: Look = field(default_factory=lambda: node_of(gpu(ONE, 0), gpu(TWO, 1)))
     reported: list[Xid] = field(default_factory=list)
@@ -93,13 +93,13 @@ class MadeNode:
         self.begin()
 
     def begin(self) -> None:
-        """As a new start of the process."""
+        """Starts discovery as a new process would."""
         context = NodeContext(node=NodeName("n1"), role="advertiser", root=PurePosixPath(self.root), wake=lambda: None)
         settings = discovery_settings(self.settings)
         self.discovery = Discovery(context, settings, driver=self.driver, clock=lambda: self.now_s)
 
     def look(self, in_use: list[DeviceUse] | None = None, *, after_s: float = 5.0) -> tuple[Card, ...]:
-        """The cards after a while; written down as the advertiser does."""
+        """The cards after a while; saves them as the advertiser does."""
         self.now_s += after_s
         self.found = self.discovery.discover(in_use)
         if self.found is None:
@@ -109,7 +109,7 @@ class MadeNode:
         return checked.cards
 
     def health(self, in_use: list[DeviceUse] | None = None, *, after_s: float = 5.0) -> dict[str, str]:
-        """By card; of lost ones with why."""
+        """The health of each card; for lost ones with the reason."""
         cards = self.look(in_use, after_s=after_s)
         return {card.id: f"lost: {card.lost_because}" if card.is_lost else card.health for card in cards}
 
@@ -126,7 +126,7 @@ class MadeNode:
         return file
 
     def registered(self, **resources: list[str] | None) -> None:
-        """The record of device plugins that kubelet keeps; `nvidia.com/gpu` is written `nvidia`."""
+        """The checkpoint of device plugins that kubelet keeps; `nvidia.com/gpu` is written `nvidia`."""
         named = {"nvidia": "nvidia.com/gpu", "other": "example.com/fpga"}
         devices = {named[name]: ids for name, ids in resources.items()}
         content = {"Data": {"PodDeviceEntries": None, "RegisteredDevices": devices}, "Checksum": 1}

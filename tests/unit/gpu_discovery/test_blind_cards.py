@@ -1,4 +1,4 @@
-"""Cards of which NVML does not tell what processes hold: they are said to be blind, and take no pods by default."""
+"""Cards for which NVML does not report processes' memory are marked blind, and take no pods by default."""
 
 from __future__ import annotations
 

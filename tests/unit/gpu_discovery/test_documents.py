@@ -1,4 +1,4 @@
-"""The pages tell every variable, every XID, every metric and every way of choosing cards."""
+"""The pages list every variable, XID, metric and way of choosing cards."""
 
 from __future__ import annotations
 

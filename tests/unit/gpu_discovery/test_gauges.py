@@ -1,4 +1,4 @@
-"""Measurements: what cards say themselves, and what is said about them."""
+"""Measurements: values that cards report, and the state reported for them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ LABELS = {"node": "n1", "device_uuid": ONE, "model": "NVIDIA H100 80GB HBM3"}
 
 
 def values(node: MadeNode) -> dict[tuple[str, str], float]:
-    """By name and state, of the first card."""
+    """The first card's values, by name and state."""
     return {
         (gauge.name, gauge.labels.get("health") or gauge.labels.get("pool") or ""): gauge.value
         for gauge in node.discovery.samples()

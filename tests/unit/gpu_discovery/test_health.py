@@ -1,4 +1,4 @@
-"""How a card's health goes: told at once, and ok again only after quiet."""
+"""A card's health: problems are reported at once; it is ok again only after a quiet period."""
 
 from __future__ import annotations
 

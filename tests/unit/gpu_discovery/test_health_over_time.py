@@ -1,4 +1,4 @@
-"""Whatever happens to a card, in whatever order: its health follows some laws."""
+"""Invariants of a card's health hold for any sequence of events."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SECONDS = st.sampled_from((0.0, 1.0, 5.0, 30.0, 59.0, 60.0, 600.0, 4000.0, 90000
 
 
 class OneCard(RuleBasedStateMachine):
-    """One card that anything may happen to."""
+    """One card to which anything may happen."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class OneCard(RuleBasedStateMachine):
 
     @rule(after_s=SECONDS)
     def nothing_happens(self, after_s: float) -> None:
-        """As long as nothing changes, words change only to `came back` or `ok`."""
+        """Without changes the health changes only to `came back` or `ok`."""
         self._look([])
         before = told(self.history)
         self.now_s += after_s
@@ -97,7 +97,7 @@ class OneCard(RuleBasedStateMachine):
     @precondition(lambda self: self.changes[-1][1] != "ok")
     @rule()
     def all_is_well_for_long(self) -> None:
-        """Nothing is for ever."""
+        """Every problem clears after enough quiet time."""
         self.shown = gpu(ecc_uncorrected=0)
         for _ in range(4):
             self._look([])

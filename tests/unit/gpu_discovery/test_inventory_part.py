@@ -100,7 +100,7 @@ def test_a_figure_that_no_card_can_have_is_not_known(node: MadeNode, says: dict[
 
 @st.composite
 def any_facts(draw: st.DrawFn, uuid: str) -> CardFacts:
-    """One GPU, sensible or not."""
+    """One GPU with plausible or implausible facts."""
     instances = draw(
         st.lists(st.tuples(st.integers(1, 3), st.text(max_size=5)), max_size=3, unique_by=lambda pair: pair[0])
     )

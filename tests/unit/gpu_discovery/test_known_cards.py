@@ -1,4 +1,4 @@
-"""A card that was seen once is known: it is told as lost when it goes, over restarts and whatever its number is."""
+"""A card once seen is known: it is reported as lost when it disappears, across restarts and renumbering."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_other_numbers_after_a_reload_change_nothing(node: MadeNode) -> None:
 
 
 class TestMig:
-    """A GPU that is cut into instances is its instances."""
+    """A GPU that is split into instances is represented by them."""
 
     CUT = gpu(is_mig=True, instances=(instance(MIG_A), instance(MIG_B)))
 

@@ -1,4 +1,4 @@
-"""How much may be promised beyond a card's memory is the operator's to say, card by card; without a word, nothing."""
+"""The operator sets how much may be promised beyond each card's memory; the default is nothing."""
 
 from __future__ import annotations
 

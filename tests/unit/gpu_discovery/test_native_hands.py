@@ -1,4 +1,4 @@
-"""A card of ours that kubelet gave to somebody is told, by whatever name kubelet knows it."""
+"""A shared card that kubelet allocated to another pod is reported, under any name by which kubelet knows it."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_cards_that_are_kubelets_may_be_in_its_hands(node: MadeNode) -> None:
 
 
 def test_a_card_for_claims_is_given_by_our_driver_and_by_nobody_else(node: MadeNode) -> None:
-    """As when NVIDIA's plugin runs beside it on a card that is ours."""
+    """As if NVIDIA's plugin ran beside ours on a card that is ours."""
     node.settings = {"PARTAGE_GPU_DRA": "all"}
     node.begin()
     assert node.health([CLAIMED]) == {ONE: "ok", TWO: "ok"}

@@ -1,4 +1,4 @@
-"""During a pause the driver is not touched, and the inventory says why."""
+"""During a pause the driver is not accessed, and the inventory says why."""
 
 from __future__ import annotations
 

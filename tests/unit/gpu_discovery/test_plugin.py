@@ -1,4 +1,4 @@
-"""The plugin finds cards for the advertiser, and nothing of that is loaded for crishim."""
+"""The plugin discovers cards for the advertiser; crishim loads none of that code."""
 
 from __future__ import annotations
 

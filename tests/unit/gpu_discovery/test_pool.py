@@ -1,4 +1,4 @@
-"""Whose the cards are: ours unless set otherwise or somebody else hands them out, without ever going to and fro."""
+"""The pool of each card: shared unless set otherwise or allocated by kubelet, and never flapping."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_a_gpu_without_any_instance_is_counted(node: MadeNode) -> None:
 
 
 class TestReservations:
-    """Where a device plugin is, a pod of ours may take a card from kubelet: as long as it has it, it is ours."""
+    """On a node with a device plugin, a pod of ours may reserve a card from kubelet: ours until the pod ends."""
 
     @pytest.fixture(autouse=True)
     def _with_natives(self, node: MadeNode) -> None:

@@ -1,4 +1,4 @@
-"""What errors that the driver reports mean for a card."""
+"""The meaning of the driver's errors for a card's health."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A node for each test, and none of the settings that the machine may have."""
+"""A node for each test, without the machine's own settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes with a driver, made of folders: what the plugin finds on them is what it would find on a real one."""
+"""Nodes with a driver, made of folders, on which the plugin finds what it would find on a real one."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def granted(*ids: str, of: GpuPart | None = None) -> Granted:
 
 
 def information(minor: int, address: str, uuid: str) -> str:
-    """As /proc/driver/nvidia/gpus shows a card."""
+    """A card's file below /proc/driver/nvidia/gpus."""
     return (
         "Model: \t\t NVIDIA H100 80GB HBM3\n"
         "IRQ:   \t\t 16\n"
@@ -73,7 +73,7 @@ class MadeNode:
         for name in ("nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools"):
             self.device(f"{below}/dev/{name}")
         self.gpu("0000:18:00.0", 1, FIRST)
-        self.gpu("0000:19:00.0", 0, "GPU-????????-????-????-????-????????????")  # it was not used yet
+        self.gpu("0000:19:00.0", 0, "GPU-????????-????-????-????-????????????")  # not used yet
         folder = home / f"usr/lib/{os.uname().machine}-linux-gnu"
         folder.mkdir(parents=True)
         for library in LIBRARIES:
@@ -83,7 +83,7 @@ class MadeNode:
         return self
 
     def device(self, path: str) -> None:
-        """A link to a device node, which is as good, and which everyone may make."""
+        """A link to a device node, which serves the same and needs no privilege."""
         link = self.root / path.lstrip("/")
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to("/dev/null")
@@ -109,14 +109,14 @@ class MadeNode:
         return plugin
 
     def adjusted(self, *ids: str, of: GpuPart | None = None, **fields: Any) -> Adjustment:
-        """What is changed in a container that was granted these cards; `fields` are the container's."""
+        """The adjustment of a container that was granted these cards; `fields` are the container's."""
         answer = self.plugin().partage_adjust(container(**fields), granted(*ids, of=of))
         assert answer is not None
         return answer
 
 
 def attaches(adjustment: Adjustment, card_id: str) -> bool:
-    """By our CDI kind."""
+    """Whether the card is attached by our CDI kind."""
     return adjustment.cdi == (f"partage.dev/gpu={card_id}",)
 
 

@@ -1,4 +1,4 @@
-"""Which way is taken, and that a container gets the granted cards and no others, whatever it says itself."""
+"""Which way of attaching is used; a container gets exactly the granted cards, for any request of its own."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_a_request_that_cannot_be_taken_back_is_refused(asking: dict[str, Any], 
     [
         "/var/run/nvidia-container-devices/all",
         "/var/run/nvidia-container-devices/cdi/nvidia.com/gpu/all",
-        "/var/run/nvidia-container-devicesall",  # NVIDIA's runtime compares beginnings, not path components
+        "/var/run/nvidia-container-devicesall",  # NVIDIA's runtime compares string prefixes, not path components
         "//var/run/./x/../nvidia-container-devices/all",
     ],
 )
@@ -171,7 +171,7 @@ def test_an_id_that_means_something_else_to_a_runtime_is_refused_even_from_the_i
 @given(st.from_regex(CARD_ID, fullmatch=True))
 def test_an_id_that_is_attached_can_stand_in_every_name(name: str) -> None:
     assert not set(name) & set(",=/:. \n")
-    assert name[-1].isalnum()  # as CDI wants it
+    assert name[-1].isalnum()  # CDI requires it
 
 
 def test_a_container_without_cards_is_left_alone(node: MadeNode) -> None:

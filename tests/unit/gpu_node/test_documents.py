@@ -1,4 +1,4 @@
-"""The configuration page tells every variable and every way of attaching."""
+"""The configuration page lists every variable and every way of attaching."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is found of an installed driver, above all: which device node is which card."""
+"""Facts of an installed driver, above all which device node belongs to which card."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_card_is_found_by_its_pci_address_not_by_its_index(node: MadeNode) -> 
 
 
 def test_a_node_whose_uuid_is_another_cards_is_nobodys() -> None:
-    """A card was exchanged in its slot, and the inventory does not know yet."""
+    """A card was exchanged in its slot, and the inventory is not updated yet."""
     assert node_of(CARDS[0], [HERE]) == HERE
     assert node_of(CARDS[0], [HERE._replace(uuid=SECOND)]) is None
 
@@ -74,7 +74,7 @@ def test_a_card_without_a_device_node_is_not_given(node: MadeNode) -> None:
 
 
 def test_a_folder_or_file_in_place_of_a_device_node_is_not_given(node: MadeNode) -> None:
-    """Container engines make folders where a mount's source is missing."""
+    """Container engines create folders where a mount's source is missing."""
     node.with_driver()
     first, second = (node.root / f"dev/{name}" for name in ("nvidia0", "nvidia1"))
     first.unlink()
@@ -131,7 +131,7 @@ def test_paths_below_the_machines_own_root_begin_with_one_slash(monkeypatch: pyt
 
 @pytest.mark.parametrize("below", ["", "run/nvidia/driver"])
 def test_in_a_container_paths_are_told_as_the_host_has_them(node: MadeNode, below: str) -> None:
-    """A runtime mounts what the host has, and the host is mounted in a folder here."""
+    """A runtime mounts paths of the host, which is mounted in a folder here."""
     host = node.with_driver(below).root
     seen = installed_driver(part(), root=host.parent, driver_root=f"/{host.name}/{below}", host=f"/{host.name}")
     at_home = installed_driver(part(), root=host, driver_root=f"/{below}")

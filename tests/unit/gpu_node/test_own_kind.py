@@ -1,4 +1,4 @@
-"""The spec file of our own CDI kind: what is in it, and that it is right when a container needs it."""
+"""The spec file of our own CDI kind: its content, and that it is current when a container needs it."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def test_a_card_whose_node_nobody_knows_is_refused_rather_than_guessed(node: Mad
 
 
 def test_a_mig_instance_is_refused_with_the_ways_that_can(node: MadeNode) -> None:
-    """Its numbers among the instances of its card are known to NVML alone."""
+    """Only NVML knows the minor numbers of instances on their card."""
     with pytest.raises(Refused, match=r"is a MIG instance.*nvidia-ctk cdi generate.*PARTAGE_GPU_ATTACH=nvidia-env"):
         node.with_driver().adjusted(MIG)
 
@@ -99,6 +99,6 @@ def test_without_the_drivers_own_nodes_nothing_is_started(node: MadeNode, missin
 
 
 def test_libraries_of_another_driver_are_not_mounted(node: MadeNode) -> None:
-    """The driver was updated and the modules were not loaded again, or the inventory is older than the driver."""
+    """The driver was updated without reloading its modules, or the inventory is older than the driver."""
     with pytest.raises(Refused, match=r"libcuda.so.999.1 is not below .*; set PARTAGE_DRIVER_ROOT there"):
         node.with_driver().adjusted(FIRST, of=part(driver="999.1"))

@@ -1,4 +1,4 @@
-"""What can be set, and that a mistake is one line with everything that is wrong."""
+"""The settings; a mistake is one line with everything that is wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading and writing spec files where anything can be wrong with them."""
+"""Reading and writing spec files under every kind of failure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KIND = '"kind": "nvidia.com/gpu"'
 
 @pytest.fixture
 def written(node: MadeNode) -> MadeNode:
-    """A node on which our spec stands already."""
+    """A node on which our spec already exists."""
     node.write("etc/cdi/nvidia.json", GOOD)
     node.adjusted(FIRST)
     return node
@@ -39,7 +39,7 @@ def written(node: MadeNode) -> MadeNode:
 
 @contextmanager
 def files_of_at_most(size: int) -> Generator[None]:
-    """Whatever is written beyond that fails, as on a disk that is full."""
+    """Writes beyond this size fail, as on a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
@@ -157,7 +157,7 @@ def test_a_spec_that_is_right_needs_no_room(written: MadeNode) -> None:
 def test_a_link_in_place_of_our_spec_is_replaced_and_not_followed(
     written: MadeNode, tmp_path: Path, *, is_right: bool
 ) -> None:
-    """Even one to a text that is right now: its owner could change it before the runtime reads it."""
+    """Even a link to a text that is currently right: its owner could change it before the runtime reads it."""
     target = tmp_path / "target"
     before = written.own_spec.read_bytes() if is_right else b"somebody's"
     target.write_bytes(before)
@@ -196,7 +196,7 @@ def test_what_a_killed_writer_left_is_cleared_and_what_another_writes_now_is_not
 
 
 def test_readers_see_a_whole_spec_while_two_writers_disagree(node: MadeNode) -> None:
-    """An old and a new crishim side by side, one of which sees another NVIDIA spec."""
+    """An old and a new crishim side by side, one of which reads another NVIDIA spec."""
     node.write("etc/cdi/nvidia.json", GOOD)
     node.adjusted(FIRST)
     others = MadeNode(node.root / "other")

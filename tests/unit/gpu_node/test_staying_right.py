@@ -1,4 +1,4 @@
-"""What the plugin remembers from container to container: nothing is looked up twice, and no change is missed."""
+"""The plugin's cache across containers: nothing is looked up twice, and no change is missed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ SPEC = (SAMPLES / "nvidia.json").read_text()
 
 @pytest.fixture
 def own(node: MadeNode, monkeypatch: pytest.MonkeyPatch) -> OwnKind:
-    """On a node with a driver, where everything counts as settled that happened before `ticked`."""
+    """An OwnKind on a node with a driver, where every change before `ticked` counts as settled."""
     monkeypatch.setattr(stability, "_SETTLED_NS", -(1 << 62))
     own = OwnKind(node.with_driver().root, "/")
     ensure(own)
-    ensure(own)  # the first one has written the file and so changed its folder
+    ensure(own)  # the first call has written the file and so changed its folder
     ticked(node)
     return own
 
@@ -33,7 +33,7 @@ def ensure(own: OwnKind) -> None:
 
 
 def ticked(node: MadeNode) -> None:
-    """Waits until the file system's clock has gone on; a kernel may stamp all changes of one tick alike."""
+    """Waits for the file system's clock to advance: a kernel may give all changes of one tick the same time."""
     mark = node.root / "mark"
     mark.touch()
     first = mark.stat().st_ctime_ns
@@ -42,7 +42,7 @@ def ticked(node: MadeNode) -> None:
 
 
 def looks(monkeypatch: pytest.MonkeyPatch, module: object, name: str) -> list[object]:
-    """What a function of a module is asked from now on."""
+    """Records the arguments of further calls of a module's function."""
     asked: list[object] = []
     real: Callable[..., object] = getattr(module, name)
 
@@ -70,12 +70,12 @@ def test_a_spec_of_nvidias_is_read_again_only_when_it_is_another(
 ) -> None:
     file = node.write("etc/cdi/nvidia.json", SPEC)
     ensure(own)
-    ensure(own)  # the first one has written ours, and so changed its folder
+    ensure(own)  # the first call has written ours, and so changed its folder
     read = looks(monkeypatch, nvidia_specs, "_nvidias")
     ensure(own)
     assert not read
     ticked(node)
-    with file.open("r+") as spec:  # as some write it: into the very file
+    with file.open("r+") as spec:  # in place, as some programs write it
         spec.write(SPEC.replace('"0.5.0"', '"0.6.0"'))
     ensure(own)
     assert '"0.6.0"' in node.own_spec.read_text()

@@ -1,4 +1,4 @@
-"""YAML is read as JSON would be; what readers take for different things is named with its line, never guessed."""
+"""YAML is read as JSON would be; constructs that readers interpret differently are refused with their line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The benchmarks' harness: its figures are right, and it cannot pass off nothing as something."""
+"""The benchmark harness: its figures are right, and it refuses to measure an inactive feature."""
 
 import json
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from bench.measuring.surroundings import Time, time_in
 
 
 class FakeClock:
-    """Time passes only where a call says so."""
+    """A clock that advances only by the calls' costs."""
 
     def __init__(self) -> None:
         self.now_ns = 0
@@ -50,14 +50,14 @@ def last_line(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
 
 
 def test_a_drift_that_hits_both_sides_is_no_difference() -> None:
-    """Both become ten times slower on the way; the median of the paired differences stays what it is."""
+    """Both sides become ten times slower during the run; the median of the paired differences is unchanged."""
     reference = [100.0, 200.0, 400.0, 800.0, 1_000.0]
     difference = as_difference(reference, [value + 7 for value in reference])
     assert (difference.median_ns, difference.q1_ns, difference.q3_ns) == (7, 7, 7)
 
 
 def test_a_comparison_takes_turns_at_going_first() -> None:
-    """Warm-up once each, then reference and candidate, candidate and reference, and so on."""
+    """One warm-up of each, then reference and candidate, candidate and reference, and so on."""
     seen = ""
 
     def side(name: str, cost_ns: int) -> Callable[[int], int]:

@@ -1,4 +1,4 @@
-"""What one checkout has built, another takes; what was damaged or decided otherwise is built anew."""
+"""One checkout reuses what another has built; damaged or differently configured builds are rebuilt."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PROGRAM = b"program"
 
 
 class Builder:
-    """Counts what it builds."""
+    """Counts its builds."""
 
     def __init__(self) -> None:
         self.builds = 0

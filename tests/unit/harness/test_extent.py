@@ -1,4 +1,4 @@
-"""A plain run draws a few steps of a test by its commit, and `make test-all` takes all."""
+"""A plain run selects a few steps of a test by its commit; `make test-all` runs all."""
 
 from __future__ import annotations
 

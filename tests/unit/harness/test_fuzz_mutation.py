@@ -1,4 +1,4 @@
-"""The fuzzer's mutations: they repeat with the seed, stay within bounds, and JSON stays JSON."""
+"""The fuzzer's mutations are reproducible by seed and bounded, and JSON stays JSON."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""The fuzz runner as people use it: a program with an exit status, and files that it leaves."""
+"""The fuzz runner as people use it: a program's exit status and output files."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""A check that passed is not run again on the same files, whichever checkout they are in; any other check is."""
+"""A check that passed is not rerun on the same files, in any checkout; every other check is."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CHECK = "echo run >>.git/runs; test ! -e .git/change || touch new.py; ! grep -q 
 
 
 class Checkouts:
-    """Each with one module; what passed is kept for all of them."""
+    """Checkouts with one module each, and a common record of passed checks."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._folder, self._monkeypatch = folder, monkeypatch

@@ -1,4 +1,4 @@
-"""A test run that is killed takes the programs that it started along."""
+"""When a test run is killed, the programs that it started end too."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_what_a_killed_run_started_ends_and_nothing_else() -> None:
 
 @pytest.mark.slow
 def test_a_program_is_found_from_the_moment_that_whoever_started_it_goes_on() -> None:
-    """Popen returns before the kernel has laid out the environment: one in a hundred would be missed."""
+    """Popen returns before the kernel has set up the environment: without a wait, one in a hundred would be missed."""
     marked = {**os.environ, leftovers.MARK: "a-moment-ago"}
     for _ in range(500 if is_all() else 200):
         with subprocess.Popen(["sleep", "1000"], env=marked, start_new_session=True) as started:

@@ -1,4 +1,4 @@
-"""The mutation soak: its table is of this checkout, and what got worse is told."""
+"""The mutation soak: its table matches this checkout, and regressions are reported."""
 
 from __future__ import annotations
 

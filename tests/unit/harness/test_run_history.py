@@ -1,4 +1,4 @@
-"""What is remembered of runs: which states were green, and which tests were unsteady."""
+"""The history of runs: which states were green, and which tests were unsteady."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def ended(job: Job, *tests: Result) -> Done:
 def settled(
     *done: Done, fail_again: Collection[tuple[str, ...]] = (), unsteady_before: Mapping[str, int] | None = None
 ) -> tuple[Settled, list[tuple[str, ...]]]:
-    """The last test of those that run again fails again where `fail_again` has them, a command always."""
+    """Settles a run. The last test of a job in `fail_again` fails again, a command in it always fails."""
     asked: list[tuple[str, ...]] = []
 
     def again(job: Job) -> Done:

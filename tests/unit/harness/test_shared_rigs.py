@@ -1,4 +1,4 @@
-"""What is said of a test that leaves something on a rig that others use, or takes something of it."""
+"""Messages about a test that leaves something on a shared rig, or removes something from it."""
 
 from __future__ import annotations
 

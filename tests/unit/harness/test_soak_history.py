@@ -1,4 +1,4 @@
-"""The judge of `soak scheduler` sees what must never be, and takes outages for what they are."""
+"""The judge of `soak scheduler` detects violations, and does not mistake outages for them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MEMORY = 100
 
 
 def a_pod(uid: str, *, milli: int = 0, node: str = "", of: str = "", **status: Any) -> ApiPod:
-    """One that was given so much of a card, or only asks for it."""
+    """A pod with this much of a card granted, or only requested."""
     notes = {}
     if milli and node:
         grant = GpuGrant(card=CardId("card"), share_milli=milli, limit_milli=1000, memory_bytes=10)

@@ -1,4 +1,4 @@
-"""`soak hostile` can fail: what takes a mechanism out still fits the code, and its judges see what must not be."""
+"""`soak hostile` can fail: the patches that remove mechanisms still apply, and its judges detect violations."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ def test_of_a_wait_the_scheduler_answers_for_what_it_had_a_processor_for() -> No
     moments = iter((Moment(1.0, 0.0), Moment(4.0, 2.5), Moment(5.0, 2.5)))
     notes = Notes(lines.append, lambda: next(moments))
     notes.turned()
-    notes.heard("innocent-000001")  # which came at some time in a turn of three seconds
+    notes.heard("innocent-000001")  # received within a period of three seconds
     notes.heard("innocent-000001")
     notes.sent("innocent-000001")
-    notes.sent("innocent-000001")  # again, since the API server was busy
+    notes.sent("innocent-000001")  # retried, since the API server was busy
     assert noted("".join(lines)) == {"innocent-000001": pytest.approx(0.5)}
 
 
@@ -81,7 +81,7 @@ async def test_the_scheduler_notes_when_it_hears_of_an_innocent_and_when_it_bind
 
 class _Taking:
     async def create(self, *_: object, **__: object) -> None:
-        """An API server that takes everything."""
+        """Accepts every object, as an API server."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Programs that tests steer: each line that they write is heard."""
+"""Programs controlled by tests: each line that they write is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pool and its lanes of tests: a test that crashes or hangs costs itself and nothing else."""
+"""The test pool and its lanes: a test that crashes or hangs affects no other."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def test_what_every_push_needs_is_everything_but_what_is_extended_and_parts_make
 
 @pytest.mark.slow
 def test_the_list_of_tests_is_that_of_the_sources() -> None:
-    """After `make tables` it is. A test that is gone, or is in `make test-all` alone, shows in a review."""
+    """`make tables` updates it. A removed test, or one that moves to `make test-all`, shows in a review."""
     assert (ROOT / "tests/suite/list.txt").read_text(encoding="utf-8") == listing(ROOT)
 
 
@@ -231,7 +231,7 @@ def test_a_command_fails_by_its_exit_status_and_keeps_its_output(tmp_path: Path)
 def test_the_report_says_what_took_long_was_skipped_unsteady_and_failed_and_counts(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Each reason of what was skipped once, and of what was unsteady its first failure; it counts as passed."""
+    """Each reason for skips once, and each unsteady test's first failure; an unsteady test counts as passed."""
     lint, lane = Job("lint", ("true",)), Job("lane", ("true",), is_pytest=True)
     no_valgrind = Result("a.py::test_c", "skipped", why="needs valgrind")
     unsteady = Result("a.py::test_d", "failed", 1.0, ": not within 90 s", external=True)

@@ -1,4 +1,4 @@
-"""What the plugins' process keeps between questions is never another node's state than the one it is asked with."""
+"""State that the plugins' process keeps between questions is never that of another inventory than the question's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.sides import THING, container, granted_raw
 
 
 class Telling:
-    """Says which things it was told to be here."""
+    """Answers with the ids in the inventory that it was called with."""
 
     @hookimpl
     def partage_kind(self) -> object:

@@ -1,4 +1,4 @@
-"""Frames between the two processes: they come out as they went in, however they fall into pieces."""
+"""Frames between the two processes arrive unchanged, however they are split."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The host does the same on the loop that crishim runs on."""
+"""The host behaves the same on uvloop, which crishim uses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from support.sides import container, granted_raw
 
 pytestmark = pytest.mark.slow  # it starts processes
 
-uvloop.new_event_loop().close()  # libuv's pipe for signals is made once a process and stays: no test's leak
+uvloop.new_event_loop().close()  # libuv creates its signal pipe once a process and keeps it: not a leak of a test
 
 
 async def story(root: Path) -> None:

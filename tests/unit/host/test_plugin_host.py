@@ -1,4 +1,4 @@
-"""A plugin that crashes, hangs, leaks or babbles costs its containers; the host, and everyone else, goes on."""
+"""A plugin that crashes, hangs, leaks or floods its output affects only its containers; the host goes on."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _child_finds_the_tests_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Hosted:
-    """A host with its events."""
+    """A host and its events."""
 
     def __init__(self, root: Path, **settings: Any) -> None:
         given: dict[str, Any] = {"paths": OBEDIENT, "call_deadline_s": 600.0, "stop_deadline_s": 600.0} | settings
@@ -61,7 +61,7 @@ async def hosted(root: Path, **settings: Any) -> AsyncGenerator[Hosted, None]:
 
 @contextlib.contextmanager
 def hasty(it: Hosted) -> Generator[None]:
-    """A call may take a second, no more."""
+    """Limits each call to one second."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(it.host, "_settings", replace(it.settings, call_deadline_s=1.0))
         yield
@@ -74,7 +74,7 @@ async def it(tmp_path: Path) -> AsyncIterator[Hosted]:
 
 
 async def gone(pid: int) -> None:
-    """Wait until a process is gone; the test's own time limit is the guard."""
+    """Wait until a process has ended; the test's own time limit is the guard."""
     while lives(pid):  # noqa: ASYNC110  there is no event for somebody else's process
         await asyncio.sleep(0.01)
 
@@ -276,7 +276,7 @@ async def test_a_caller_that_gives_up_while_a_hung_child_is_ended_leaves_the_nex
     process = it.host._child.process  # type: ignore[union-attr]
     with hasty(it):
         hung = asyncio.create_task(it.adjust("hang"))
-        await asyncio.sleep(0)  # it reads its deadline
+        await asyncio.sleep(0)  # it reads its deadline here
     end, ending = process.end, asyncio.Event()
 
     def noticed(*, grace_s: float) -> asyncio.Future[str]:
@@ -314,5 +314,5 @@ async def test_a_caller_that_gives_up_while_the_child_is_connected_leaves_no_pro
 
 
 def own_children() -> set[int]:
-    """The processes that this one has; numbers begin anew at some time, so the greatest is not the latest."""
+    """This process's children; process ids wrap around, so the greatest is not always the latest."""
     return {int(entry) for entry in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()}

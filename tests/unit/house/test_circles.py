@@ -1,4 +1,4 @@
-"""No module of ours imports itself by way of others, whether it runs what it imports or only needs its types."""
+"""No module of ours imports itself through others, at runtime or for types alone."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ pytestmark = pytest.mark.slow
 
 
 def name_of(path: Path) -> str:
-    """As it is imported."""
+    """The module's import name."""
     parts = [*path.parent.parts] if path.name == "__init__.py" else [*path.with_suffix("").parts]
     return ".".join(parts[next((at for at, part in enumerate(parts) if part.startswith("partage_")), 0) :])
 
 
 def imported(tree: ast.Module, known: Container[str]) -> Iterator[str]:
-    """Wherever it stands in the module, also for types alone; a name may be a module of a package."""
+    """Imports anywhere in the module, also for types alone; a name may be a module of a package."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (each.name for each in node.names)
@@ -31,7 +31,7 @@ def imported(tree: ast.Module, known: Container[str]) -> Iterator[str]:
 
 
 def circle(trees: dict[str, ast.Module]) -> list[str]:
-    """One, or nothing where there is none."""
+    """An import cycle; empty if there is none."""
     graph = {name: (set(imported(tree, trees)) & trees.keys()) - {name} for name, tree in trees.items()}
     try:
         TopologicalSorter(graph).prepare()

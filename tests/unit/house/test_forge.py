@@ -1,6 +1,6 @@
-"""What a public forge reads: its workflows run what everybody runs, and its forms ask for what helps.
+"""Files for a public forge: workflows run the commands that everybody runs, and forms ask for useful facts.
 
-Nothing here runs a workflow.
+No workflow runs here.
 """
 
 from __future__ import annotations

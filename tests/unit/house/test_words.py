@@ -1,4 +1,4 @@
-"""The bars of the house's words: names in -ing, class names within a component, docstrings that say nothing."""
+"""Limits on naming: modules named -ing, equal class names within a component, docstrings without content."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FEWEST_WORDS: Final = 3
 
 
 def in_ing() -> Iterator[str]:
-    """Modules and packages."""
+    """Modules and packages whose name ends in -ing."""
     for path in modules():
         name = path.parent.name if path.name == "__init__.py" else path.stem
         if name.endswith("ing"):
@@ -27,7 +27,7 @@ def in_ing() -> Iterator[str]:
 
 
 def docstrings(path: Path, tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """Where one is, and its text."""
+    """The location and text of each docstring."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             text = ast.get_docstring(node)

@@ -1,4 +1,4 @@
-"""Hosts made of folders, with services that only write down what they are told."""
+"""Hosts made of folders, whose services only record commands."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ExecStart=/usr/bin/kubelet $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS $KUBELET_E
 
 
 class Services(Systemctl):
-    """Says yes to all, and writes it down."""
+    """Records every command, which succeeds."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ def put(root: Path, inside: str, text: str) -> Path:
 def kubeadm_node(
     root: Path, *, flags: str = "", extra: str | None = None, argv: str = "", comm: str = "kubelet"
 ) -> Path:
-    """A kubelet as kubeadm 1.36 has it, process 77, with these flags in kubeadm's file."""
+    """A kubelet as set up by kubeadm 1.36, process 77, with these flags in kubeadm's file."""
     put(root, "usr/lib/systemd/system/kubelet.service", "[Service]\nExecStart=/usr/bin/kubelet\n")
     put(root, "usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf", KUBEADM)
     put(root, "var/lib/kubelet/kubeadm-flags.env", f'KUBELET_KUBEADM_ARGS="{flags}"\n')
@@ -85,7 +85,7 @@ def config(root: Path, *lines: str) -> Path:
 
 
 def switch(host: Host) -> Sequence[Step[Any]]:
-    """Its steps up to the confirmation."""
+    """The switch's steps up to the confirmation."""
     host.path(UNITS).mkdir(parents=True, exist_ok=True)
     site, files = look(host), saved_files(host)
     return Save(), Arm(site, files, after_s=120), Endpoint(site, files)
@@ -93,7 +93,7 @@ def switch(host: Host) -> Sequence[Step[Any]]:
 
 @contextmanager
 def switched_on(host: Host) -> Generator[None]:
-    """Taken back in the end."""
+    """Completes a switch, and undoes it at the end."""
     steps = switch(host)
     with kept(host.root) as journal:
         carry_out(steps, host, journal)

@@ -1,4 +1,4 @@
-"""Kubelet's files are changed and come back byte for byte, whoever else writes, and whenever the time runs out."""
+"""Kubelet's files are changed and restored byte for byte, with concurrent writers, and whenever the time runs out."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def a_node(root: Path, case: str = "configuration") -> Path:
 
 
 def tree_of(root: Path) -> dict[str, tuple[int, bytes]]:
-    """Its files, but for the journal's."""
+    """The tree's files, without the journal's."""
     return {
         name: (path.stat().st_mode, path.read_bytes())
         for path in sorted(root.rglob("*"))
@@ -64,7 +64,7 @@ def test_what_kubeadm_wrote_meanwhile_stays_and_names_the_runtime_of_before(tmp_
 
 @pytest.mark.parametrize("changed", [0, 1, 2])
 def test_a_switch_is_late_where_its_time_runs_out_while_it_changes_files(tmp_path: Path, changed: int) -> None:
-    """Kubelet's files stay as the way back has left them."""
+    """Kubelet's files stay as the restore script has left them."""
     a_node(tmp_path)
     before = tree_of(tmp_path)
     host, services = a_host(tmp_path)

@@ -1,4 +1,4 @@
-"""Where kubelet's endpoint is changed, what becomes of the file, and that the way back gives what was there."""
+"""Where kubelet's endpoint is set, how the file changes, and that the restore gives the old content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was done survives every death, and a step that was begun is done once more with the same facts."""
+"""Completed steps survive every kill, and a step that had begun is repeated with the same facts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Number(msgspec.Struct, frozen=True):
 
 @dataclass
 class World:
-    """What steps change, and after how many changes they are killed."""
+    """The state that steps change, and after how many changes they are killed."""
 
     files: dict[str, int] = field(default_factory=dict[str, int])
     plans: int = 0
@@ -42,7 +42,7 @@ class World:
 
 
 class Numbering:
-    """Puts the number that it saw when it was planned."""
+    """Writes the number that it saw when it was planned."""
 
     facts_type = Number
 
@@ -70,7 +70,7 @@ def steps(world: World) -> list[Any]:
 
 def test_killed_at_any_point_the_next_run_finishes_with_the_facts_of_the_first(tmp_path: Path) -> None:
     host, _ = a_host(tmp_path)
-    for kill_after in range(7):  # each of the three changes twice
+    for kill_after in range(7):  # two kills for each of the three changes
         world = World(left=kill_after)
         try:
             with kept(tmp_path) as journal:

@@ -1,4 +1,4 @@
-"""Which nodes can be switched, by which files; the others are refused in words that say what to do."""
+"""Which nodes can be switched, by which files; others are refused with what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a node is told to be: what is in force is what kubelet was started with and will be, not what was once done."""
+"""A node's reported state: in force means what kubelet was started with and will be, not what was once done."""
 
 from __future__ import annotations
 

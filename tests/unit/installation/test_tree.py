@@ -1,4 +1,4 @@
-"""A tree is taken whole or not at all, and stands in its place whatever happens to the next one."""
+"""A tree is installed completely or not at all, and stays in place if the next installation fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written of units, beside what the tree has: only what the daemons would not find out by themselves."""
+"""Drop-ins added to the tree's units hold only what the daemons can't detect themselves."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SITE = Site(node="gpu-7", kubelet="kubelet.service", runtime="/run/x.sock", kube
 
 
 def written(tmp_path: Path, *, node: str, runtime: str = "/run/containerd/containerd.sock") -> dict[str, str]:
-    """Drop-ins, by their names below the folder of units."""
+    """Drop-ins, by their names below the unit folder."""
     tree, root = tmp_path / "tree", tmp_path / "root"
     for name in OUR_UNITS:
         put(tree, f"systemd/{name}", "[Unit]\n")

@@ -1,4 +1,4 @@
-"""What `partage node upgrade` and `uninstall` say before they do anything."""
+"""The messages of `partage node upgrade` and `uninstall` before they change anything."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.trees import make_tree
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A node on which no daemon runs; the program in systemctl's place says no to everything."""
+    """A node on which no daemon runs; the program in systemctl's place always fails."""
     (tmp_path / "etc/partage").mkdir(parents=True)
     (tmp_path / "etc/partage/services.json").write_text('{"systemctl":["false"]}')
     make_tree(tmp_path / "opt/partage", "1.0-g1", library=tmp_path)

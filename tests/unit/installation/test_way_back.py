@@ -1,4 +1,4 @@
-"""The script by which kubelet gets its runtime back, in the shells of small systems: killed anywhere, it goes on."""
+"""The script that restores kubelet's runtime, in the shells of small systems: killed anywhere, it resumes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def shell(request: pytest.FixtureRequest) -> tuple[str, ...]:
 
 
 class Laid:
-    """A switch that is armed, with a file that was there before and one that was not."""
+    """An armed switch, with one file that existed before and one that did not."""
 
     def __init__(self, root: Path, *, systemctl_status: int = 0) -> None:
         self.root = root

@@ -12,7 +12,7 @@ from partage_base.keyring import KeyFolders
 
 @pytest.fixture
 def folders(tmp_path: Path) -> KeyFolders:
-    """The folders of a machine that has no keys yet."""
+    """The folders of a machine without keys."""
     return KeyFolders.at_root(tmp_path)
 
 

@@ -1,6 +1,6 @@
-"""A program: makes a pair, then retires it, killed before its first step, its second, and so on; tells what was left.
+"""A program: makes a key pair, then retires it, killed before each step in turn, and reports what was left.
 
-It forks, which a test process with threads must not. One JSON object a kill goes to stdout.
+It forks, which a test process with threads must not. It prints one JSON object per kill.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _do(folders: KeyFolders, change: str) -> None:
 
 
 def _left(folders: KeyFolders, *, killed: bool, before: Sequence[str]) -> dict[str, object]:
-    """What lies there after the kill, and after the same machine makes one more pair."""
+    """The files left by the kill, and after the same machine makes another pair."""
     seen = overview(folders)
     report: dict[str, object] = {
         "killed": killed,

@@ -25,13 +25,13 @@ def new_pair(folders: KeyFolders) -> KeyId:
 
 
 def write_public(folder: Path, key: Ed25519PrivateKey | None = None) -> Path:
-    """A good public file, as somebody copied it there."""
+    """A valid public file, as if copied there by a person."""
     public = (key or Ed25519PrivateKey.generate()).public_key()
     return write(folder / f"{key_id(public)}.pub", encode_public(public), 0o644)
 
 
 def write_private(folder: Path, key: Ed25519PrivateKey | None = None) -> Path:
-    """A good private file."""
+    """A valid private file."""
     private = key or Ed25519PrivateKey.generate()
     return write(folder / f"{key_id(private.public_key())}.key", encode_private(private), 0o600)
 
@@ -44,5 +44,5 @@ def write(file: Path, content: bytes, mode: int) -> Path:
 
 
 def files_below(folder: Path) -> list[str]:
-    """All files, hidden ones as well."""
+    """All files, including hidden ones."""
     return sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if not file.is_dir())

@@ -1,4 +1,4 @@
-"""Breaks a change of keys at each of its steps: each call to the system that opens, changes or keeps something."""
+"""Interrupts a change of keys at each step: each system call that opens, changes or syncs something."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STEPS: Final = ("open", "write", "fchmod", "fsync", "link", "rename", "unlink", 
 
 @contextmanager
 def at_step(number: int, strike: Callable[[], None]) -> Generator[list[str]]:
-    """Calls `strike` right before the step of that number, counted from 1; gives the names of the steps so far."""
+    """Calls `strike` right before step `number`, counted from 1; yields the names of the steps so far."""
     seen: list[str] = []
 
     def watched(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
@@ -39,7 +39,7 @@ def at_step(number: int, strike: Callable[[], None]) -> Generator[list[str]]:
 
 @contextmanager
 def without_nameless_files() -> Generator[None]:
-    """As on a file system that has no O_TMPFILE."""
+    """Simulates a file system without O_TMPFILE."""
     real = os.open
 
     def call(path: Any, flags: int, mode: int = 0o777, **named: Any) -> int:

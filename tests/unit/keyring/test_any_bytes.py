@@ -1,4 +1,4 @@
-"""Any bytes as a file of keys give a key or raise KeyRefused, never anything else."""
+"""Any bytes as a key file yield a key or raise KeyRefused, never anything else."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LABELS: Final = [b"PUBLIC KEY", b"PRIVATE KEY", b"ENCRYPTED PRIVATE KEY", b"EC P
 
 @st.composite
 def damaged(draw: st.DrawFn) -> bytes:
-    """A good key with a few bytes changed, cut out or put in."""
+    """A valid key with a few bytes changed, removed or inserted."""
     pem = bytearray(draw(st.sampled_from(GOOD)))
     for _ in range(draw(st.integers(1, 4))):
         at = draw(st.integers(0, len(pem)))
@@ -33,7 +33,7 @@ def damaged(draw: st.DrawFn) -> bytes:
 
 @st.composite
 def wrapped(draw: st.DrawFn) -> bytes:
-    """Anything in the clothes of PEM."""
+    """Arbitrary bytes in a PEM envelope."""
     label, body = draw(st.sampled_from(LABELS)), draw(st.binary(max_size=80))
     return b"-----BEGIN %s-----\n%s\n-----END %s-----\n" % (
         label,
@@ -53,7 +53,7 @@ def refusal(decode: Callable[[bytes, Path], object], content: bytes) -> str | No
 @given(st.one_of(st.binary(max_size=200), damaged(), wrapped()))
 def test_any_bytes_are_a_key_or_refused(content: bytes) -> None:
     refusals = [refusal(decode_public, content), refusal(decode_private, content)]
-    assert any(refusals)  # nothing is both
+    assert any(refusals)  # no input is both kinds of key
     for told in filter(None, refusals):
         assert re.fullmatch("/keys/file: .+; allowed: .+", told)
 

@@ -1,4 +1,4 @@
-"""The life of keys: made, waiting, signing, retired, removed."""
+"""The life cycle of keys: made, waiting, signing, retired, removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The keys that verify now: a change shows at once, what did not change is not read again."""
+"""The keys that currently verify: changes take effect at once, unchanged files are not reread."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from unit.keyring.samples import write_public
 
 
 class Reader:
-    """Counts how often the folder is really read, and may do something right after."""
+    """Counts reads of the folder, and may act right after one."""
 
     def __init__(self) -> None:
         self.times = 0
@@ -39,7 +39,7 @@ def reader(monkeypatch: pytest.MonkeyPatch) -> Reader:
 
 @pytest.fixture
 def old_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Takes the files of this test for older than the granularity of timestamps."""
+    """Treats this test's files as older than the granularity of timestamps."""
     monkeypatch.setattr(keys, "_SETTLED_NS", -(10**12))
 
 
@@ -115,7 +115,7 @@ def test_a_folder_that_can_not_be_read_verifies_nothing_and_is_tried_again(
         now = keyring.current()
         assert not now.keys
         assert str(now.faults[0]).startswith(f"{tmp_path}: can't be read: {os.strerror(code)}")
-        assert keyring.current() is now  # told once
+        assert keyring.current() is now  # reported once
     assert keyring.current().keys
 
 
@@ -157,7 +157,7 @@ def test_a_folder_that_changes_all_the_time_is_read_again_at_the_next_call(
     keyring = Keyring(tmp_path)
     reader.afterwards += [lambda: write_public(tmp_path)] * 10
     keyring.current()
-    assert 1 < reader.times < 10  # it gave up for now
+    assert 1 < reader.times < 10  # it gave up for this time
     reader.afterwards.clear()
     assert len(keyring.current().keys) == len(list(tmp_path.iterdir()))
 

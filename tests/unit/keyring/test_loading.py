@@ -1,4 +1,4 @@
-"""What lies in a folder of keys: each file gives a key or one fault that names it and says what is allowed."""
+"""Loading a key folder: each file yields a key or one fault that names it and says what is allowed."""
 
 from __future__ import annotations
 

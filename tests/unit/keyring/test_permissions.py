@@ -1,4 +1,4 @@
-"""Who may own and read files of keys. Rules are tried with made-up results of `stat`, then with real files."""
+"""Allowed owners and modes of key files. The rules are tested with made-up results of `stat`, then with real files."""
 
 from __future__ import annotations
 

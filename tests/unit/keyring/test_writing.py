@@ -1,4 +1,4 @@
-"""Writing keys: whole or not at all, never over another file, and private from the first moment."""
+"""Writing keys: completely or not at all, never over another file, and private from the start."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow  # each test starts processes
 
 @pytest.fixture(params=["nameless", "named"])
 def file_system(request: pytest.FixtureRequest) -> Generator[None]:
-    """One that knows files without a name, and one that doesn't."""
+    """A file system with nameless files, and one without."""
     with nullcontext() if request.param == "nameless" else without_nameless_files():
         yield
 
@@ -116,7 +116,7 @@ def test_a_failure_at_any_step_leaves_nothing_half_made(keys_before: int, tmp_pa
         folders = KeyFolders.below(tmp_path / str(number))
         before = [new_pair(folders) for _ in range(keys_before)]
         with at_step(number, fail) as seen, suppress(OSError, KeyRefused):
-            before.append(new_pair(folders))  # counts where the failed step was not needed
+            before.append(new_pair(folders))  # counts if the failed step was not needed
         assert visible(folders) == whole(before), f"after a failure of step {number}: {seen}"
         if len(seen) < number:
             break
@@ -130,7 +130,7 @@ def whole(keys: list[KeyId]) -> list[str]:
 
 
 def visible(folders: KeyFolders) -> list[str]:
-    """A file that could not even be unlinked stays hidden until the next writer comes."""
+    """Files except hidden ones: a file that could not even be unlinked stays hidden until the next writer runs."""
     return [file for file in files_below(folders.public.parent) if "/." not in file]
 
 

@@ -1,4 +1,4 @@
-"""Waits grow, are jittered, bounded, and never shorter than the server asked for."""
+"""Waits grow, are jittered and bounded, and are never shorter than the server requested."""
 
 from __future__ import annotations
 

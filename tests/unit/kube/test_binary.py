@@ -1,4 +1,4 @@
-"""An object in the API server's binary form gets a finalizer, and keeps every other byte."""
+"""A finalizer is added to an object in the API server's binary form; every other byte is preserved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Peers that are away, slow, cut, too large or no API server at all. A call is sent once, whatever becomes of it."""
+"""Peers that are unreachable, slow, truncating, too large or no API server. A call is sent once in every case."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def test_a_call_whose_connection_breaks_is_not_sent_again_and_may_be_done(
     api: FakeApi, server: ApiServer, verb: str, fault: Fault, loop: str
 ) -> None:
     api.objects.create(leases_path("s"), {"metadata": {"name": "n1"}})
-    await server.get(N1, dict[str, Any])  # so that the connection is one that was kept
+    await server.get(N1, dict[str, Any])  # so that the connection is a reused one
     api.expect(fault, method=verb)
     error = await failure(VERBS[verb](server))
     assert isinstance(error, Unreachable)
@@ -168,7 +168,7 @@ async def test_whoever_closes_ends_what_is_under_way_and_nothing_begins_after(ap
 
 @contextmanager
 def frozen_peer(context: ssl.SSLContext) -> Generator[str]:
-    """Shakes hands, takes a request, and then does nothing any more, not even say goodbye."""
+    """A peer that completes the handshake, reads a request and then does nothing, not even close."""
     thawed = threading.Event()
 
     def serve() -> None:
@@ -199,7 +199,7 @@ async def test_a_frozen_peer_keeps_no_connection_of_a_client_that_closes(tmp_pat
 
 
 def sockets_to(url: str) -> int:
-    """How many of our descriptors are connected to that port."""
+    """The number of our sockets that are connected to that port."""
     port, count = int(url.rpartition(":")[2]), 0
     for entry in Path("/proc/self/fd").iterdir():
         if entry.is_symlink() and str(entry.readlink()).startswith("socket:"):

@@ -1,4 +1,4 @@
-"""Plain calls: what is asked, what comes back."""
+"""Plain calls: the request sent and the answer decoded."""
 
 from __future__ import annotations
 

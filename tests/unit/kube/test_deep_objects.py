@@ -1,4 +1,4 @@
-"""Objects of any depth are read: what is nested deeper than anything that is read is left out, and nothing else."""
+"""Objects of any depth are read: exactly what is nested deeper than any field that is read is dropped."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from partage_base.kube.events import event_of
 from partage_base.kube.pages import page_of
 
 DEPTHS = (900, 1000, 5000, 9990)
-"""The API server takes 10,000."""
+"""The API server's limit is 10,000."""
 
 
 class Placed(msgspec.Struct, frozen=True):
-    """What stands before and after the fields."""
+    """Fields before and after the managed fields."""
 
     metadata: Mapping[str, Any]
     spec: Mapping[str, str]
@@ -32,12 +32,12 @@ class Shapeless(msgspec.Struct, frozen=True):
 
 
 def deep(depth: int) -> str:
-    """What a client may write as the fields that it manages."""
+    """Managed fields that a client may write."""
     return '{"f:a":' * depth + "{}" + "}" * depth
 
 
 def pod(fields: str) -> bytes:
-    """As Go writes it: the fields that are managed come before the node."""
+    """A pod as Go writes it: managed fields come before the node."""
     meta = f'"name":"p","namespace":"team","uid":"u-1","resourceVersion":"7","managedFields":[{{"fieldsV1":{fields}}}]'
     return f'{{"kind":"Pod","metadata":{{{meta}}},"spec":{{"nodeName":"n1"}}}}'.encode()
 
@@ -78,7 +78,7 @@ DOCUMENTS = st.recursive(
 
 
 def cut(document: Any, left: int) -> Any:
-    """What is left of a document of which so many levels are kept."""
+    """The document with `left` levels kept."""
     if isinstance(document, dict):
         return {key: cut(each, left - 1) for key, each in document.items()} if left > 1 else {}
     if isinstance(document, list):

@@ -1,4 +1,4 @@
-"""Where the API server is and who we are: looked for in a fixed order, read as kubectl reads it."""
+"""The API server's address and our identity are searched in a fixed order, and read as kubectl reads them."""
 
 from __future__ import annotations
 
@@ -273,7 +273,7 @@ def test_of_several_files_the_first_that_names_a_thing_is_believed(tmp_path: Pat
 
 
 def test_a_path_is_meant_from_the_file_that_it_stands_in(tmp_path: Path) -> None:
-    """Not from the first of several, nor from where the process is; and so is a plugin's."""
+    """Not to the first of several files, nor to the working directory; the same holds for a plugin's path."""
     there = tmp_path / "there"
     there.mkdir()
     script = there / "plugin"

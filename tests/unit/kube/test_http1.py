@@ -1,4 +1,4 @@
-"""Bytes as an answer: the same however they come, and nothing but an answer or a refusal."""
+"""Bytes parse to the same answer for any split, and to nothing but an answer or a refusal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A followed list is right again after whatever happens, says once that it is lost, and hammers nobody."""
+"""A followed list recovers from every failure, reports a loss once, and limits its retries."""
 
 from __future__ import annotations
 

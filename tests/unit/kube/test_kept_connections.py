@@ -1,4 +1,4 @@
-"""Connections that serve one call after another, as long as their peer lets them."""
+"""Connections that serve successive calls as long as their peer allows it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ N1 = node_path("n1")
 
 
 class Peer:
-    """Answers each request with the next of these; None: closes without an answer. Closes after the last."""
+    """Answers each request with the next of `says`; None closes without an answer. Closes after the last."""
 
     def __init__(self, *says: bytes | None) -> None:
         self._says = list(says)
@@ -29,7 +29,7 @@ class Peer:
     async def converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.accepted += 1
         self.open.append(writer)
-        with suppress(asyncio.IncompleteReadError):  # the caller has enough
+        with suppress(asyncio.IncompleteReadError):  # the caller has closed the connection
             while self._says:
                 await reader.readuntil(b"\r\n\r\n")
                 said = self._says.pop(0)

@@ -1,4 +1,4 @@
-"""Objects of any size are followed, or are passed over by name: whoever makes a large one stops nobody else."""
+"""Objects of any size are followed, or skipped by name: a large object stops no other user."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from partage_base.kube.server import MOST_ANSWER_BYTES
 from support.kube import access_to
 
 LARGEST = 1_450_000
-"""Of `<`: the API server writes each as six bytes, and etcd keeps one, which is within its 1.5 MiB."""
+"""The number of `<`: the API server writes each as six bytes, and etcd stores one, which fits its 1.5 MiB."""
 Wire = list[tuple[str, bytes]]
 
 
 def pod(name: str, fill: int = 0) -> tuple[str, bytes]:
-    """As Go's encoder writes it."""
+    """A pod as Go's encoder writes it."""
     whole = {
         "metadata": {"name": name, "namespace": "team", "uid": f"uid-{name}", "resourceVersion": "5"},
         "spec": {"nodeName": "n1", "containers": [{"name": "c", "args": ["<" * fill]}]},
@@ -32,7 +32,7 @@ def pod(name: str, fill: int = 0) -> tuple[str, bytes]:
 
 
 class Server:
-    """An API server that has these pods, streams lists or not, and tells of one change."""
+    """An API server with these pods, with or without streamed lists, that reports one change."""
 
     def __init__(self, pods: Wire, *, streams: bool, change: bytes = b"") -> None:
         self.pods, self.streams, self.change = pods, streams, change
@@ -105,7 +105,7 @@ def line(kind: str, body: bytes) -> bytes:
 
 
 async def told(server: Server, count: int, *, most_answer_bytes: int = MOST_ANSWER_BYTES) -> list[Any]:
-    """What following tells first."""
+    """The first `count` items that following yields."""
     backoff = Backoff(first_s=0.01, most_s=0.02, random=lambda: 0.5)
     async with (
         server.asked(most_answer_bytes=most_answer_bytes) as client,

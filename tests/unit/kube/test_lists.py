@@ -1,4 +1,4 @@
-"""Lists: whole, in pages, selected, and too old to go on."""
+"""Lists: complete, in pages, selected, and expired."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No name leads to another object than the one that is meant."""
+"""No name leads to another object than the intended one."""
 
 from __future__ import annotations
 

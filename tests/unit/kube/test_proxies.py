@@ -1,4 +1,4 @@
-"""Which addresses a proxy of the environment is for."""
+"""Which addresses use the environment's proxy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines of a watch, whatever way they were cut on, and whatever is in them."""
+"""Lines of a watch, for any split and any content."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_empty_lines_tell_nothing() -> None:
 
 
 def pod_line(args: str = "", *, kind: str = "MODIFIED", **spec: object) -> bytes:
-    """As Go writes it, names first."""
+    """A line as Go writes it, names first."""
     meta = {"name": "p", "namespace": "team", "uid": "u-1", "resourceVersion": "7", "annotations": {"name": "another"}}
     whole = {"kind": "Pod", "apiVersion": "v1", "metadata": meta, "spec": {"args": args, "nodeName": "n1", **spec}}
     return json.dumps({"type": kind, "object": whole}, separators=(",", ":")).encode() + b"\n"

@@ -1,4 +1,4 @@
-"""Each no of the API server is an error of its own, in words that say what to do."""
+"""Each refusal of the API server is an error of its own, whose text says what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Credentials rotate under a process that lives for months: it follows, and a renewal that fails costs nothing."""
+"""Credentials rotate under a process that lives for months: the client follows, and a failed renewal does no harm."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Clock:
 
 
 class Source:
-    """Something that credentials are read from."""
+    """A source of credentials."""
 
     def __init__(self) -> None:
         self.token, self.reads, self.renewals = "1", 0, 0
@@ -76,7 +76,7 @@ async def token_of(access: Access) -> str | None:
 
 @pytest.fixture
 def at_clock(clock: Clock) -> Callable[[Path], Access]:
-    """`Access.find`, with our clock."""
+    """`Access.find` with the test's clock."""
 
     def find(path: Path) -> Access:
         return Access.find(path, environ={}, clock=clock)
@@ -256,7 +256,7 @@ async def test_a_plugin_that_fails_later_says_why_and_costs_nothing(
 
 
 def replaced(path: Path, content: str) -> None:
-    """As kubelet does: by a rename."""
+    """Replaces the file by a rename, as kubelet does."""
     new = path.with_suffix(".new")
     new.write_text(content)
     new.replace(path)
@@ -295,7 +295,7 @@ async def test_a_service_account_whose_token_rotates_is_followed(tmp_path: Path,
 async def test_a_client_certificate_that_is_replaced_is_followed(
     tmp_path: Path, at_clock: Callable[[Path], Access], clock: Clock
 ) -> None:
-    """As kubelet's own, which it renews in place."""
+    """Kubelet renews its own in place."""
     authority = Authority("a cluster")
     stored(tmp_path, "client", authority.issue(Person("a"), Use.CLIENT))
     path = kubeconfigs.write(tmp_path / "config", user={"client-certificate": "client.crt", "client-key": "client.key"})

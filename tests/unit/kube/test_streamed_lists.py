@@ -1,4 +1,4 @@
-"""A list that is streamed is told whole, once and true, or is not told; where it is not to be had it comes in pages."""
+"""A streamed list is reported once, completely and correctly, or not at all; without streaming it is read in pages."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def names(seen: Seen[Node]) -> list[str]:
 
 
 def ways(api: FakeApi) -> list[str]:
-    """In which ways it was asked."""
+    """The ways in which the list was requested."""
 
     def way(query: dict[str, str]) -> str:
         return STREAM if "sendInitialEvents" in query else WATCH if "watch" in query else PAGES
@@ -76,7 +76,7 @@ def ways(api: FakeApi) -> list[str]:
 
 
 async def begun(api: FakeApi, seen: AsyncGenerator[Seen[Node]]) -> asyncio.Future[Seen[Node]]:
-    """What comes next, as soon as somebody watches."""
+    """The next item, once a watch has started."""
     coming = asyncio.ensure_future(anext(seen))
     await until(lambda: api.watchers)
     return coming
@@ -273,7 +273,7 @@ async def test_whoever_stops_while_the_list_is_told_ends_its_connection(api: Fak
 async def test_whoever_stops_as_soon_as_he_has_the_list_ends_its_connection(
     api: FakeApi, server: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    watches: list[AsyncGenerator[object]] = []  # held: it is not the garbage collector that ends them
+    watches: list[AsyncGenerator[object]] = []  # kept, so that the garbage collector does not end them
     real = ApiServer.watch
 
     def watch(*args: Any, **more: Any) -> AsyncGenerator[Any]:
@@ -289,7 +289,7 @@ async def test_whoever_stops_as_soon_as_he_has_the_list_ends_its_connection(
 
 
 class Light(msgspec.Struct, weakref=True):
-    """A node that can be seen to go."""
+    """A node whose deletion can be observed."""
 
     metadata: Meta
 

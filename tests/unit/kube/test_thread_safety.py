@@ -1,4 +1,4 @@
-"""Threads that decode into a type for the first time, at once, all get it, and none takes the process with it."""
+"""Threads that decode into a type for the first time concurrently all succeed, and none crashes the process."""
 
 from __future__ import annotations
 

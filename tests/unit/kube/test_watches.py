@@ -1,4 +1,4 @@
-"""Watches: what they tell, and each way in which they end."""
+"""Watches: the events they yield, and each way in which they end."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ async def test_a_watch_that_says_nothing_when_it_should_have_ended_is_dead_and_i
     a_node(api)
     watch = server.watch(nodes_path(), Node, since="1", lasts_s=0.5)
     await anext(watch)
-    await asyncio.sleep(0.6)  # the reader is busy with something else while the time runs out
+    await asyncio.sleep(0.6)  # the reader is busy while the time runs out
     with pytest.raises(Unreachable, match=r"no whole answer within 0\.5 s"):
         await anext(watch)
 

@@ -1,4 +1,4 @@
-"""What the package costs those who import it: nothing that only some of its readers need."""
+"""The import cost of the package: nothing that only some of its users need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What we deliver for the advertiser agrees with itself, with the daemon's settings and with the words of the code."""
+"""The advertiser's manifests are consistent with themselves, the daemon's settings and names in the code."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def container() -> Any:
 
 
 def mounts() -> dict[str, Any]:
-    """By path in the container, with the volume's source instead of its name."""
+    """Mounts by path in the container, with the volume's source instead of its name."""
     volumes = {volume["name"]: volume for volume in pod()["volumes"]}
     return {mount["mountPath"]: {**volumes[mount["name"]], **mount} for mount in container()["volumeMounts"]}
 

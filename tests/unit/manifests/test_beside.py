@@ -1,4 +1,4 @@
-"""What is there to copy beside others says what our scheduler reads."""
+"""The manifests to copy for use beside other systems are readable by our scheduler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What follows from the chart's values is current, and the chart is of this version."""
+"""Files generated from the chart's values are current, and the chart has this version."""
 
 from __future__ import annotations
 

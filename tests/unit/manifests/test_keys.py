@@ -1,4 +1,4 @@
-"""What we deliver for keys agrees with the commands that work by it, and with those who mount what is made."""
+"""Manifests for keys are consistent with the commands that use them, and with the pods that mount the keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules and dashboards ask for what daemons have, and every alert has its runbook."""
+"""Rules and dashboards query existing metrics, and every alert has its runbook."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from support.observing import DASHBOARDS, RUNBOOKS, alerts, dashboard, queries, 
 DOCS = FOLDER.parent / "docs"
 NAMED = re.compile(r"^\| (`partage_.*?) \|", re.MULTILINE)
 ELSEWHERE = frozenset(("partage_build_info", "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_POWER_USAGE"))
-"""What every daemon has, and what NVIDIA's exporter calls its own."""
+"""Prefixes of metrics that every daemon has, and of NVIDIA's exporter."""
 
 
 def documented() -> Iterator[str]:
-    """What the tables of all pages name, which follow from the code; of histograms also what stands behind."""
+    """The metrics in all pages' tables, which are generated from the code; for histograms also with their suffixes."""
     for page in DOCS.glob("*.md"):
         for cell in NAMED.findall(page.read_text()):
             for name in re.findall(r"partage_\w+", cell):

@@ -1,4 +1,4 @@
-"""What we deliver for quotas names what the dialects read, and nothing of it is applied unasked."""
+"""Manifests for quotas name resources that dialects read, and none is applied by default."""
 
 from __future__ import annotations
 

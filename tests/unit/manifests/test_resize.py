@@ -1,4 +1,4 @@
-"""The recipe of the page asks Prometheus by names that exist, and resizes as its words say."""
+"""The page's recipe queries Prometheus for existing metrics, and resizes as described."""
 
 from __future__ import annotations
 

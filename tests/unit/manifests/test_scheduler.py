@@ -1,4 +1,4 @@
-"""What we deliver for scheduler and extender agrees with itself, with the settings and with what the code does."""
+"""Manifests of scheduler and extender are consistent with themselves, the settings and the code's behaviour."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def container() -> Any:
 
 
 def patched() -> dict[str, list[Any]]:
-    """What the extender's kustomization adds, by the list that it is added to."""
+    """The additions of the extender's kustomization, by the list that they extend."""
     (patch,) = KUSTOMIZATION["patches"]
     operations = msgspec.yaml.decode(patch["patch"])
     assert {each["op"] for each in operations} == {"add"}

@@ -1,4 +1,4 @@
-"""What we deliver for SharePods agrees with itself, with the settings and with what the code does."""
+"""Manifests for SharePods are consistent with themselves, the settings and the code's behaviour."""
 
 from __future__ import annotations
 

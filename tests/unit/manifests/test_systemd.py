@@ -1,4 +1,4 @@
-"""The units are what systemd takes, and say what the daemons rely on."""
+"""The units are accepted by systemd, and set what the daemons rely on."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DAEMONS = ("advertiser", "broker", "crishim")
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="this machine has no systemd to ask")
 def test_systemd_finds_nothing_wrong(tmp_path: Path) -> None:
-    """It wants the programs to be there, so they are, in another place."""
+    """The checker requires the programs to exist, so the test creates them elsewhere."""
     programs = tmp_path / "bin"
     programs.mkdir()
     for name in DAEMONS:
@@ -55,7 +55,7 @@ def test_it_runs_what_the_link_to_the_version_in_force_names(name: str) -> None:
 
 @pytest.mark.parametrize("name", DAEMONS)
 def test_its_end_is_told_to_the_way_back_and_no_sandbox_holds_that(name: str) -> None:
-    """A failure of it changes nothing, nor does its absence."""
+    """Neither its failure nor its absence changes anything."""
     told = unit(f"partage-{name}.service")["Service"]["ExecStopPost"]
     assert told == f"-+/bin/sh -c 'test ! -e /{VERSION_BACK} || exec /bin/sh /{VERSION_BACK} %N'"
 
@@ -77,7 +77,7 @@ def test_a_stop_has_more_time_than_the_daemon_takes(name: str, settings: CommonS
 
 @pytest.mark.parametrize(("name", "ends_for_good"), [("crishim", None), ("advertiser", "78"), ("broker", "78")])
 def test_it_is_restarted_always_and_keeps_what_is_in_run(name: str, ends_for_good: str | None) -> None:
-    """A mistake in the configuration is not mended by another start; and nothing at all ends crishim for good."""
+    """Another start does not fix a wrong configuration; crishim is always restarted."""
     service = unit(f"partage-{name}.service")["Service"]
     assert (service["Restart"], service.get("RestartPreventExitStatus")) == ("always", ends_for_good)
     assert (service["RuntimeDirectory"], service["RuntimeDirectoryPreserve"]) == ("partage", "yes")
@@ -91,13 +91,13 @@ def test_a_start_of_crishim_may_wait_for_its_plugins() -> None:
 
 @pytest.mark.parametrize("name", ["advertiser", "broker"])
 def test_who_asks_the_driver_reaches_one_that_is_loaded_later(name: str) -> None:
-    """These make systemd close all devices but those whose numbers it knows when the unit starts."""
+    """With these, systemd denies all devices except those whose numbers it knows when the unit starts."""
     service = unit(f"partage-{name}.service")["Service"]
     assert not {"PrivateDevices", "ProtectClock", "DeviceAllow", "DevicePolicy"} & set(service)
 
 
 def test_the_broker_goes_before_programs_and_sees_all_processes() -> None:
-    """Programs wait for it; and it knows them by their process ids, maps and mounts."""
+    """Programs wait for it; and it identifies them by their process ids, maps and mounts."""
     service = unit("partage-broker.service")["Service"]
     assert (service["Nice"], service["CPUWeight"], service["LimitRTPRIO"]) == ("-10", "1000", str(PRIORITY))
     assert service["LimitRTTIME"] == f"{ENDS_AFTER_US // 1_000_000}s"

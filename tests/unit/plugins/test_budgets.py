@@ -1,4 +1,4 @@
-"""What the host makes of budgets that a dialect reads: one entry for each, or a refusal in words."""
+"""How the host represents budgets read by a dialect: one entry for each, or a refusal with its reason."""
 
 from __future__ import annotations
 

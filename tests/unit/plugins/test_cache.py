@@ -1,4 +1,4 @@
-"""Answers are remembered within a number of bytes."""
+"""Answers are cached up to a number of bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A promise that nobody enforces stops a container, unless the operator made promises advisory."""
+"""A promise that nothing enforces stops a container, unless the operator made promises advisory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plugins are loaded one by one: what is wrong with one is said with its name, and costs no other."""
+"""Plugins are loaded one by one: a failure names its plugin and affects no other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Merging adjustments: owners of fields, agreement, conflict; never decided by order."""
+"""Merging adjustments: ownership of fields, agreement, conflict; order never matters."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_whether_plugins_agree_does_not_depend_on_their_order(answers: list[tupl
 
 
 def entries(answer: Adjustment) -> Iterator[tuple[str, object]]:
-    """Everything that it sets, by the name of its owner's field."""
+    """Everything that it sets, by the owning field's name."""
     for name in Adjustment.__struct_fields__:
         match getattr(answer, name):
             case _ if name == "enforces":

@@ -1,4 +1,4 @@
-"""Each hook of the node's side, through the façade that its hosts use."""
+"""Each hook of the node framework, called as its hosts call it."""
 
 from __future__ import annotations
 

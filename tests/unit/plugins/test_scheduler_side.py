@@ -1,4 +1,4 @@
-"""Each hook of the scheduler's side, through the façade that the scheduler uses."""
+"""Each hook of the scheduler framework, called as the scheduler calls it."""
 
 from __future__ import annotations
 
@@ -271,7 +271,7 @@ def test_nonsense_grants_are_the_plugins_fault(nonsense: object, why: str) -> No
 
 
 class Counting:
-    """Owns a kind, counts, and fails as often as the test says."""
+    """Owns a kind, counts calls, and fails as often as the test sets."""
 
     made = 0
     failures = 0

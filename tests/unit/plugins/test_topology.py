@@ -1,4 +1,4 @@
-"""Devices that lie as a request wants them are found wherever there are any, and nothing else is called such."""
+"""Devices with the requested topology are found if there are any, and no others."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALL = range(8)
 
 
 def meets(levels: Levels, places: frozenset[int], bundles: Sequence[Bundle]) -> bool:
-    """By trying every set of devices for every bundle."""
+    """Tries every set of devices for every bundle."""
     if not bundles:
         return True
     first, *others = bundles
@@ -77,7 +77,7 @@ def test_a_level_that_the_node_does_not_know_is_never_met() -> None:
 
 
 def test_a_question_that_would_take_for_ever_is_given_up() -> None:
-    """Sixty-three groups of three that must take more pairs than there are groups."""
+    """Sixty-three groups of three, from which more pairs are requested than there are groups."""
     groups = {"pcie": [place // 3 for place in range(189)]}
     assert gathered(groups, range(189), [Bundle("pcie", 2)] * 64, 128) is None
 

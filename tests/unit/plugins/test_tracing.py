@@ -1,4 +1,4 @@
-"""The trace switch prints each call with its implementation and result, and changes nothing else."""
+"""The trace switch prints each call with its implementation and result, without other effects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plugin that hangs far beyond its deadline ends the process, which names the plugin and the hook."""
+"""A plugin that hangs far beyond its deadline ends the process, which names plugin and hook."""
 
 from __future__ import annotations
 

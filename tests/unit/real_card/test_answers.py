@@ -1,4 +1,4 @@
-"""Whatever a row's program does is an answer of that row."""
+"""Any outcome of a row's program is recorded as an answer of that row."""
 
 from __future__ import annotations
 

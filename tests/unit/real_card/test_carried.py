@@ -1,4 +1,4 @@
-"""A carried folder is used only where it is whole, for this Python, and of this checkout."""
+"""A carried folder is used only if it is complete, for this Python, and of this checkout."""
 
 from __future__ import annotations
 

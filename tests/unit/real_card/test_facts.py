@@ -1,4 +1,4 @@
-"""What a driver told the conformance program is printed, or compared with a record."""
+"""Facts that a driver returned to the conformance program are printed, or compared with a record."""
 
 from __future__ import annotations
 

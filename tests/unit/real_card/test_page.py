@@ -1,4 +1,4 @@
-"""The page says what was found beside what was expected, and is the one that is committed."""
+"""The page shows findings beside expectations, and matches the committed one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked next fits into what is left, and comes in the order of its worth."""
+"""The next question fits into the remaining time, and questions are ordered by value."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_row_that_does_not_fit_makes_way_for_one_that_does(costs: list[float],
 
 
 class Learning:
-    """Asks nothing, and learns one other row's answer by the way."""
+    """Asks nothing itself, but records another row's answer."""
 
     def __init__(self, also: str) -> None:
         self.also, self.asked = also, list[str]()

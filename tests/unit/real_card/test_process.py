@@ -1,4 +1,4 @@
-"""A row's processes end with the row, and what it says is bounded."""
+"""A row's processes end with the row, and its output is bounded."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ print(done.said.split() == [*map(str, range(100))])
 
 
 def said(program: str, folder: Path) -> str:
-    """In a process of its own: it becomes the reaper of all below it."""
+    """Runs in a process of its own, which becomes the reaper of all its descendants."""
     argv = [sys.executable, "-P", "-c", program]
     return subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
 

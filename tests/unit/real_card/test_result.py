@@ -1,4 +1,4 @@
-"""Answers of several runs and cards are merged without a loss, and their file is whole at every moment."""
+"""Answers of several runs and cards are merged without loss, and their file is complete at all times."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def answer(row: str, of: str = "a", state: result.State = "answered", found: str
 
 @st.composite
 def results(draw: st.DrawFn) -> Result:
-    """Files of the same four runs, of two cards, each written at some moment."""
+    """Files of the same four runs, on two cards, at different stages."""
     runs = {
         name: run(name, is_over=draw(st.booleans()), card="H200" if name < "c" else "L4")
         for name in draw(st.sets(st.sampled_from(NAMES)))

@@ -1,4 +1,4 @@
-"""What is asked of a card is asked once, by a program that there is, and its expectation is in words."""
+"""Each question to a card is asked once, by an existing program, and has a written expectation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CASE = re.compile(r"^CASE\((\w+), \w+\)", re.MULTILINE)
 
 
 def questions_of(path: Path) -> set[str]:
-    """The words under which a program answers: keys of dictionaries in it."""
+    """The names of a program's answers: the keys of its dictionaries."""
     dictionaries = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Dict)]
     keys = [key for each in dictionaries for key in each.keys if isinstance(key, ast.Constant)]
     return {str(key.value) for key in keys}

@@ -1,4 +1,4 @@
-"""Files of Debian's packages lie in the cache as they were published, or it is said why not. apt is a script here."""
+"""Files of Debian's packages are cached as published, or an error says why not. apt is a script here."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def recipe(*, content: str = CONTENT, inside: str = "usr/lib/libfrob.so.1.0") ->
 
 @pytest.fixture
 def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of an apt that has one package."""
+    """The folder of an apt with one package."""
     folder = tmp_path / "fake"
     (folder / "bin").mkdir(parents=True)
     for name, text in (("apt-get", APT), ("dpkg-deb", DPKG)):
@@ -60,7 +60,7 @@ def fetch(tmp_path: Path) -> Callable[[Archived], Path]:
 
 
 def left(fake: Path) -> list[str]:
-    """What lies in the cache beside locks and logs."""
+    """The cache's content, without locks and logs."""
     return [path.name for path in (fake.parent / "cache").glob("frob*")]
 
 

@@ -1,4 +1,4 @@
-"""Two clusters are told apart by what their objects say, and not by what the API server writes by itself."""
+"""Two clusters are compared by their objects' content, without what the API server itself adds."""
 
 from __future__ import annotations
 

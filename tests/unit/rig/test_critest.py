@@ -1,4 +1,4 @@
-"""A conformance run is wrong where it is worse than the list of exceptions, and where it is better."""
+"""A conformance run is wrong if it deviates from the list of exceptions, for better or worse."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OLD, NEW = {"old kernel": True}, {"old kernel": False}
 
 
 def a_run(*selected: str, known: tuple[str, ...] = (), **outcomes: Outcome) -> Run:
-    """A run of the specs with outcomes; `selected` are those that did not run."""
+    """A run of the specs with outcomes; `selected` did not run."""
     results = {
         spec: Result(spec=spec, outcome=outcome, message="" if outcome is PASSED else "x", seconds=1)
         for spec, outcome in outcomes.items()

@@ -1,4 +1,4 @@
-"""A wait on a busy machine lasts longer, also where the machine became busy during it, and its failure says all."""
+"""A wait lasts longer on a busy machine, even one that became busy during it, and its failure lists all facts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PARTS = st.floats(0, 1)
 
 
 def a_wait(*readings: Reading) -> Wait:
-    """Of 10 s; the machine reads so, one after the other."""
+    """A wait of 10 s with these readings of the machine's load, in order."""
     told: Iterator[Reading] = iter((CALM, *readings))
     return Wait(10, lambda: next(told))
 

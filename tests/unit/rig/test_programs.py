@@ -1,4 +1,4 @@
-"""A program of the rig is made once, whatever happens to its builder. Everything is real but `go`."""
+"""A program of the rig is built once, even if its builder fails. Everything but `go` is real."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from rig.programs.steps import Lines, Task
 
 TESTS = Path(__file__).parents[2]
 VERSION = catalogue.ETCD.version
-# `hang` makes it stay until the file is gone, `fail` says why it ends; the program that it builds prints `says`.
+# With the file `hang` it waits until the file is gone, with `fail` it fails with that text; the built program prints
+# `says`.
 GO = """#!/bin/sh
 echo "$1" >>"$FAKE/calls"
 case $1 in
@@ -56,7 +57,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def start(fake: Path) -> Iterator[Start]:
-    """Starts a builder as people do."""
+    """Starts a builder from the command line."""
     started: list[subprocess.Popen[str]] = []
 
     def starting() -> subprocess.Popen[str]:
@@ -92,13 +93,13 @@ def work(fake: Path) -> list[Path]:
 
 
 def processes_of(fake: Path) -> list[int]:
-    """The processes that know of the fake's folder, but for the test's own."""
+    """The processes that refer to the fake's folder, without the test's own."""
     found: list[int] = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             if f"FAKE={fake}".encode() in (process / "environ").read_bytes():
                 found.append(int(process.name))
-        except OSError:  # it ended meanwhile
+        except OSError:  # it has ended
             continue
     return found
 
@@ -165,7 +166,7 @@ def test_no_two_programs_of_a_group_have_one_name(group: str) -> None:
 
 @pytest.mark.parametrize("major", [1, 2])
 def test_a_containerd_is_configured_in_the_format_of_its_time(major: int) -> None:
-    """One that does not know a format ends, but one that does not know a table ignores it."""
+    """An unknown format ends containerd, but an unknown table is ignored."""
     settings = containerd.Containerd(major=major, runc=Path("/runc"), cni_plugins=Path("/cni"), pause="pause")
     document = tomllib.loads(containerd.config(settings))
     runtime, images = {

@@ -1,4 +1,4 @@
-"""A slot has one owner, and what a dead owner left is cleaned by the next."""
+"""A slot has one owner; its next owner cleans up after one that died."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ for _ in range(40):
 
 
 def nothing(_: Slot) -> None:
-    """What tests clean that have nothing to clean."""
+    """Cleans nothing, for tests without anything to clean."""
 
 
 def start(program: str, base: Path) -> subprocess.Popen[str]:

@@ -1,4 +1,4 @@
-"""What a real browser shows: not what was answered, but what is seen."""
+"""The page as a real browser renders it, beyond the server's answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HOSTILE = "<script>document.title='taken'<b>"
 
 
 async def signed_in(tab: Tab, port: int) -> None:
-    """As people do it: a token is typed into the form, and sent."""
+    """Signs in as people do: types a token into the form and submits it."""
     await tab.does("Page.enable")
     await tab.opens(f"http://127.0.0.1:{port}/")
     await tab.says(
@@ -43,7 +43,7 @@ async def test_a_reason_is_seen_a_name_is_text_and_what_changes_arrives() -> Non
             assert f"{HOSTILE} keeps it" in await tab.text()
             assert await tab.says("document.title") == "Waiting · partage"
             assert await tab.says("document.querySelectorAll('script').length") == 1
-            assert await tab.says("document.cookie") == ""  # no script reads it
+            assert await tab.says("document.cookie") == ""  # scripts can't read it
 
             api.add_waiting("team-a", "late", why="a card was lost")
             await tab.until("document.body.innerText.includes('a card was lost')")

@@ -1,4 +1,4 @@
-"""The last hour of a container, minute by minute, and no more of it."""
+"""A container's last hour, minute by minute, and no more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read of a cluster and of a machine, once for all, and how little of it is asked."""
+"""Facts of a cluster and a machine, read once for all viewers with few requests."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ async def test_the_daemon_serves_the_page_of_a_cluster_until_it_is_told_to_stop(
 
 
 async def ended(process: asyncio.subprocess.Process) -> None:
-    """Asked to end once: a second signal would be another word."""
+    """Sends a single signal: a second one would have another meaning."""
     try:
         async with asyncio.timeout(patience_s()):
             await process.communicate()

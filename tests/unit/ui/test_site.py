@@ -1,4 +1,4 @@
-"""The page over a real socket: who comes in, what they see, and that what changes arrives."""
+"""The page over a real socket: access, views, and live updates."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Browser:
             return answer.status, await answer.text()
 
     async def follows(self, path: str) -> AsyncGenerator[str]:
-        """Each view that is sent."""
+        """Yields each view that is sent."""
         async with self.session.get(f"{self.base}/live/{path}") as answer:
             assert answer.status == 200
             event = ""
@@ -76,7 +76,7 @@ async def browsing(site: Site) -> AsyncGenerator[Browser]:
 
 
 async def known(site: Site) -> None:
-    """All that there is has been read once."""
+    """Waits until everything has been read once."""
     await until(lambda: not site.board.facts.troubles and site.board.facts.told)
 
 
@@ -91,7 +91,7 @@ async def test_a_token_that_the_api_server_knows_opens_the_page(cluster: UiApi) 
         await known(site)
         status, said = await browser.reads("/waiting")
         assert (status, SENTENCE in said) == (200, True)
-        assert cluster.count("POST", TOKENS) == 1  # it is asked about once
+        assert cluster.count("POST", TOKENS) == 1  # checked once
 
 
 async def test_by_tls_the_cookie_is_for_tls_alone_and_who_speaks_without_keeps_nobody_out(

@@ -1,4 +1,4 @@
-"""Sessions end, are bounded, and nobody's cost somebody else's."""
+"""Sessions end, are bounded, and never at another's expense."""
 
 from __future__ import annotations
 

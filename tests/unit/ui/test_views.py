@@ -1,4 +1,4 @@
-"""What each view says, to whom, and that nothing that others wrote is more than text in it."""
+"""The content of each view, for whom it is, and that others' texts are escaped."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ ALL = Scope()
 
 
 def seen(view: str, facts: Facts, scope: Scope = ALL, **query: object) -> str:
-    """The text of a view, its words apart."""
+    """The text of a view, with separated words."""
     return " ".join(Words.of(fragment(VIEWS[view], facts, scope, Query(**query))))  # type: ignore[arg-type]
 
 
 class Words(HTMLParser):
-    """What a browser would take for text, for elements and for attributes."""
+    """The parts that a browser would treat as text, elements and attributes."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -124,7 +124,7 @@ def test_cards_of_nodes_that_are_not_in_force_make_nothing_fit() -> None:
 def test_a_container_got_what_it_was_promised_or_it_is_said_by_how_much_it_did_not(
     wanted: float, got: float, words: str
 ) -> None:
-    """Of a guarantee of 500 milli; what is not wanted is not due."""
+    """Of a guarantee of 500 milli; unused time is not owed."""
     assert words in seen("workloads", facts(has("train-0", FIRST), told=of_one(wanted=wanted, got=got)))
 
 
@@ -231,7 +231,7 @@ def test_whatever_others_write_is_text(name: str, why: str, model: str) -> None:
 def test_text_in_attributes_ends_no_attribute() -> None:
     made = tag("a", "x", title='" onclick="y', href="?q=<&>")
     assert made == '<a title="&quot; onclick=&quot;y" href="?q=&lt;&amp;&gt;">x</a>'
-    assert type(made + "<b>") is str  # what is added to markup is text again
+    assert type(made + "<b>") is str  # text added to markup becomes plain text
     assert tag("p", made + "<b>") == Html(f"<p>{tag('i', made + '<b>')[3:-4]}</p>")
 
 

@@ -1,4 +1,4 @@
-"""What can't be read of a cluster is named, and keeps nothing else from being seen."""
+"""Facts of a cluster that can't be read are named, and hide no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What claims have on a node is said the same by all: each disagreement has words."""
+"""All sources agree about a node's claims; each disagreement is described."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`partage audit` as people type it: a process, its output and its exit code."""
+"""`partage audit` from the command line: a process, its output and its exit code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow  # each test starts processes
 def audited(
     folder: Path, change: dict[str, Any], *words: str, limits: dict[str, str] | None = None, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """After a real scheduler with that environment placed a pod, which somebody then changes."""
+    """Audits a cluster in which a real scheduler with this environment placed a pod, which was then modified."""
 
     async def whole() -> subprocess.CompletedProcess[str]:
         async with FakeApi() as api:
@@ -67,7 +67,7 @@ def test_what_pods_ask_for_is_read_as_the_scheduler_reads_it(tmp_path: Path) -> 
 
 
 def test_each_pod_is_judged_by_the_scheduler_that_it_names(tmp_path: Path) -> None:
-    """Two of ours in one cluster, of which one reads `nvidia.com/gpu`."""
+    """Two of our schedulers in one cluster, one of which reads `nvidia.com/gpu`."""
 
     async def whole() -> subprocess.CompletedProcess[str]:
         async with FakeApi() as api:

@@ -1,4 +1,4 @@
-"""Every disagreement has words, and where all agree that is said."""
+"""Every disagreement is described, and full agreement is stated."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ def asks(pod: ApiPod) -> Unknown | None:
 def allocated(
     name: str, milli: int = 500, place: int = 0, *, asks: int | None = None, key: Ed25519PrivateKey = PRIVATE
 ) -> ApiPod:
-    """A pod on node m with part of one of its cards, signed."""
+    """A pod on node m with part of one of its cards and a signed allocation."""
     text = encode_allocation(granted(f"uid-{name}", "m", place, milli))
     notes = {ALLOCATION: text, SIGNATURE: sign(text, key)}
     return pod(name, node="m", milli=milli if asks is None else asks, annotations=notes)
 
 
 def moving(name: str, gib: int) -> ApiPod:
-    """A pod on node m with so much memory of its first card, which moves."""
+    """A movable pod on node m with this much memory of its first card."""
     before = granted(f"uid-{name}", "m", 0, 0)
     (grant,) = before.of(GPU)[ContainerName("main")]
     given = replace(grant, memory_bytes=gib << 30, movable=True)
@@ -158,7 +158,7 @@ def test_a_node_that_is_not_heard_of_is_warned_of() -> None:
 
 
 def container(name: str, allocation: Allocation | None, *, running: bool = True) -> ListedContainer:
-    """As the runtime has it; without an allocation, without crishim's word."""
+    """A container as listed by the runtime; without an allocation it lacks crishim's annotation."""
     notes = {}
     if allocation is not None:
         grants = {GPU.name: allocation.of(GPU)[ContainerName("main")]}
@@ -265,7 +265,7 @@ def test_a_container_that_has_ended_holds_nothing() -> None:
 
 
 def page(**said: float) -> str:
-    """Of a scheduler that counts as the cluster of one pod stands."""
+    """Metrics of a scheduler whose counts match the cluster with one pod."""
     ratios = {"allocated_share_ratio": 0.25, "allocated_memory_ratio": 0.25}
     figures = {"leads": 1, "in_flight_pods": 0, "cards": 2, **ratios, **said}
     lines = [f"partage_scheduler_{name} {value}" for name, value in figures.items()]

@@ -1,4 +1,4 @@
-"""Pods that say something of cards and get none by it are named, however they say it, and no others."""
+"""Pods that mention cards in any form but get none are named, and no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`partage docker`: engines know the runtime, say whether they have it in force, and get their settings back."""
+"""`partage docker`: engines get the runtime, report whether it is in force, and have their settings restored."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ esac
 
 
 class Machine:
-    """A root with an engine on the PATH that says what it is told to."""
+    """A root with an engine on the PATH that prints what the test sets."""
 
     def __init__(self, root: Path) -> None:
         self.root, self.programs = root, root / "programs"

@@ -1,4 +1,4 @@
-"""Docker's settings keep all that others wrote, and are the old ones, to the byte, once ours is taken out."""
+"""Docker's settings keep others' entries, and return to the old bytes once ours are removed."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_what_somebody_changed_meanwhile_stays(now: dict[str, Any], wanted: list
 def test_killed_between_keeping_and_writing_it_is_still_undone_to_the_byte(
     now: bytes | None, steps: list[tuple[Registration | None, bool]]
 ) -> None:
-    """Each step keeps what undoes it, and then writes, unless it is killed; None forgets ours."""
+    """Each step saves what undoes it and then writes, unless it is killed in between; None removes our entries."""
     content, before = now, None
     for wanted, is_killed in steps:
         if wanted is not None:

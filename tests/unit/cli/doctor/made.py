@@ -1,4 +1,4 @@
-"""Nodes made of folders, as the doctor finds them; all is well on a node until a test breaks something."""
+"""Nodes made of folders, as the doctor finds them; a node is healthy until a test breaks something."""
 
 from __future__ import annotations
 
@@ -51,22 +51,22 @@ class Made:
 
     @property
     def node(self) -> LocalNode:
-        """As the command makes it."""
+        """The node as the command creates it."""
         return LocalNode(root=self.root, name="n1")
 
     def told(self, **settings: object) -> LocalNode:
-        """With other settings of crishim."""
+        """The node with other settings of crishim."""
         return LocalNode(root=self.root, name="n1", crishim=replace(CrishimSettings(), **settings))
 
     def write(self, path: str, text: str = "") -> Path:
-        """A file with its folders."""
+        """Writes a file and creates its folders."""
         file = self.root / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
         return file
 
     def with_kubeadm(self, *, config: str = "", flags: str = "") -> Made:
-        """Files as kubeadm leaves them."""
+        """Adds the files of a node that kubeadm has set up."""
         self.write(UNIT, "[Unit]\nDescription=kubelet\n[Service]\nExecStart=/usr/bin/kubelet\nRestart=always\n")
         self.write(DROPIN, KUBEADM)
         self.write(CONFIG, f"kind: KubeletConfiguration\nsyncFrequency: 0s\n{config}\n")
@@ -74,13 +74,13 @@ class Made:
         return self
 
     def with_kubelet(self, *flags: str, pid: int = 812) -> Made:
-        """A process."""
+        """Adds a kubelet process."""
         self.write(f"proc/{pid}/comm", "kubelet\n")
         self.write(f"proc/{pid}/cmdline", "\0".join(["/usr/bin/kubelet", *flags]) + "\0")
         return self
 
     def with_driver(self, version: str = VERSION, *, libraries: str = VERSION, cards: int = 2) -> Made:
-        """The driver of some cards."""
+        """Adds a driver with cards."""
         self.write("proc/driver/nvidia/version", NVRM.format("x86_64 Kernel Module", version))
         for minor in range(cards):
             self.write(f"proc/driver/nvidia/gpus/0000:1{minor}:00.0/information", information(minor, "x", "GPU-x"))
@@ -92,12 +92,12 @@ class Made:
         return self
 
     def with_cards(self, *cards: Card) -> Made:
-        """What the advertiser says."""
+        """Adds the advertiser's inventory."""
         self.write("run/partage/inventory.json", inventory(*cards))
         return self
 
     def with_key(self) -> Made:
-        """One that verifies, and its private half elsewhere."""
+        """Adds a public key, whose private half is elsewhere."""
         folders = KeyFolders.at_root(self.root)
         private = add_pair(folders, Ed25519PrivateKey.generate()).private
         private.unlink()
@@ -105,13 +105,13 @@ class Made:
 
     @contextmanager
     def advertiser(self) -> Generator[None]:
-        """One that runs, as far as its lock shows."""
+        """Holds the advertiser's lock, as if it ran."""
         with self.write("run/partage/advertiser/lock").open("rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
     def seen(self, path: str, age_s: float) -> Made:
-        """A sign of life, so long ago."""
+        """Makes a liveness file this old."""
         file = self.root / path
         if not file.exists():
             self.write(path)
@@ -121,13 +121,13 @@ class Made:
 
 
 def inventory(*cards: Card) -> str:
-    """Of these cards, or of two that are well."""
+    """An inventory of these cards, or of two healthy ones."""
     part = GpuPart(driver=VERSION, cuda="13.0", cards=cards or CARDS)
     return encode_inventory(Inventory(ready=Ready(crishim=True), kinds={GPU.name: part})).decode()
 
 
 def only(findings: Iterable[Finding]) -> Finding:
-    """The only one."""
+    """The only finding."""
     (finding,) = findings
     return finding
 

@@ -1,4 +1,4 @@
-"""Whether limits would hold is told by the broker's sign of life, its answer, and the files that containers get."""
+"""Whether limits would hold, judged by the broker's liveness file and answer, and the files mounted into containers."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_library_that_is_all_there_is_well(made: Made, installed: Path) -> Non
 
 
 def test_a_library_that_is_not_there_or_that_others_cannot_read_is_wrong(made: Made, installed: Path) -> None:
-    """A program of another user would start without it, and without limits."""
+    """Programs of other users would start without it, and without limits."""
     with serving(made.root, lambda _: told(library=str(installed))):
         installed.chmod(0o700)
         assert "has mode 0700, which keeps other users out" in only(library(made.node)).found

@@ -1,4 +1,4 @@
-"""Pods with claims start where the driver answers kubelet; where no card is for claims there is nothing to say."""
+"""Pods with claims start if the driver answers kubelet; without cards for claims there is no finding."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from unit.gpu_node.nodes import CARDS, part
 
 @pytest.fixture
 def made() -> Iterator[Made]:
-    """Its cards are for claims; in a folder with a short name, since kubelet's names of sockets are long."""
+    """A node whose cards are for claims; its folder's name is short, since kubelet's socket names are long."""
     with TemporaryDirectory() as folder:
         yield with_cards_for_claims(Made(Path(folder)))
 

@@ -1,4 +1,4 @@
-"""What the API server's answers mean for this node."""
+"""Findings about this node from the API server's answers."""
 
 from __future__ import annotations
 

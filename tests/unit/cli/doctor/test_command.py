@@ -1,4 +1,4 @@
-"""`partage doctor` as people type it: a process, its output and its exit code."""
+"""`partage doctor` from the command line: a process, its output and its exit code."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FINDINGS = [
 
 @pytest.fixture
 def made(tmp_path: Path) -> Iterator[Made]:
-    """A node on which nothing but crishim's socket and the cluster is missing."""
+    """A node that lacks only crishim's socket and the cluster."""
     made = Made(tmp_path).with_driver().with_cards().with_key().with_kubeadm(config=_TO_CRISHIM)
     made.with_kubelet("--config=/var/lib/kubelet/config.yaml")
     made.seen("run/partage/crishim/kubelet-spoke", 1).seen("run/partage/broker/alive", 1)
@@ -66,7 +66,7 @@ def test_one_thing_that_is_wrong_is_exit_code_3_and_nothing_else_is(made: Made) 
         "runtime",
         "claims",
         "private-keys",
-    }  # other names; only where something is
+    }  # other names, and only with content
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Whether crishim and advertiser do their work is told by their socket, their signs of life and their lock."""
+"""Whether crishim and advertiser work, judged by socket, liveness files and lock."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def test_one_that_listens_and_never_answers_is_waited_for_no_longer_than_its_dea
 
 @pytest.mark.slow
 def test_one_that_answers_says_for_whom(made: Made) -> None:
-    """Whatever comes back is read as it is: here a server of another make says what it was asked."""
+    """The answer is shown as received: here a third-party server answers with test data."""
     path = made.root / "peer.sock"
     code = (
         "import sys; sys.path[:0] = sys.argv[3:]; from support import grpc_peer; "
         "grpc_peer.ANSWERS['Version'] = lambda *_: bytes.fromhex(sys.argv[2]); grpc_peer.main()"
     )
-    answered = b"\x0a\x050.1.0\x12\x0acontainerd\x1a\x062.3.4\x1b"  # its version ends with an escape
+    answered = b"\x0a\x050.1.0\x12\x0acontainerd\x1a\x062.3.4\x1b"  # its version ends with an escape character
     argv = [sys.executable, "-c", code, str(path), answered.hex(), *sys.path]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as peer:
         assert peer.stdout is not None

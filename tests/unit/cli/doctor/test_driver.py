@@ -1,4 +1,4 @@
-"""What is wrong with the driver is told by what of it is missing or does not match."""
+"""Problems with the driver, judged by its missing or mismatched parts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_module_that_is_not_loaded_is_wrong_where_there_are_cards_and_a_warnin
     made.write("sys/bus/pci/devices/0000:19:00.0/vendor", "0x8086\n")
     made.write("sys/bus/pci/devices/0000:19:00.0/class", "0x030000\n")
     made.write("sys/bus/pci/devices/0000:18:00.1/vendor", "0x10de\n")
-    made.write("sys/bus/pci/devices/0000:18:00.1/class", "0x040300\n")  # its sound
+    made.write("sys/bus/pci/devices/0000:18:00.1/class", "0x040300\n")  # its audio function
     finding = found(made)["driver"]
     assert finding.status is Severity.WRONG
     assert finding.found.startswith("1 card on the PCI bus")

@@ -1,4 +1,4 @@
-"""On a machine that is no node the doctor says so, and looks at the cluster."""
+"""On a machine that is not a node the doctor says so, and checks the cluster."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ AWAY = "kubelet does not speak through crishim"
 
 
 def asked(root: Path, nodes: dict[str, Ready | None]) -> subprocess.CompletedProcess[str]:
-    """By somebody with a kubeconfig, about a cluster of nodes that are to be in force."""
+    """Run by a user with a kubeconfig, on a cluster of nodes that should be in force."""
 
     async def whole() -> subprocess.CompletedProcess[str]:
         async with FakeApi() as api:

@@ -1,4 +1,4 @@
-"""Wherever kubelet's runtime endpoint is set, the doctor finds which place holds, and says what to change where."""
+"""For every way to set kubelet's runtime endpoint, the doctor finds the effective one, and says what to change."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_a_drop_in_that_leads_nowhere_is_masked(made: Made) -> None:
     (made.root / DROPIN).unlink()
     (made.root / DROPIN).symlink_to("/dev/null")
     finding = found(made)
-    assert finding.status is Severity.WARNING  # the unit without its drop-in says nothing, so the default would hold
+    assert finding.status is Severity.WARNING  # the unit without its drop-in sets nothing, so the default would hold
     assert "kubelet's default" in finding.found
 
 
@@ -146,7 +146,7 @@ def test_a_process_that_only_calls_itself_so_is_none(made: Made) -> None:
     made.write("proc/5/comm", "kubelet\n")
     made.write("proc/5/cmdline", "/usr/bin/vim\0--container-runtime-endpoint=x\0")
     made.write("proc/6/comm", "kubelet\n")
-    made.write("proc/6/cmdline", "")  # one that has ended and was not waited for
+    made.write("proc/6/cmdline", "")  # a zombie
     assert found(made).status is Severity.UNKNOWN
 
 

@@ -1,4 +1,4 @@
-"""`partage doctor --fleet`: every node by what it tells the cluster; what one does not tell hides no other."""
+"""`partage doctor --fleet`: every node by what it publishes; a node that publishes nothing hides no other."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def event(
 
 
 def asked(root: Path, *, refused: str = "", has_key: bool = False) -> subprocess.CompletedProcess[str]:
-    """By somebody with a kubeconfig, of a fleet in which much is wrong."""
+    """Run by a user with a kubeconfig, on a fleet with many problems."""
 
     async def whole() -> subprocess.CompletedProcess[str]:
         async with FakeApi() as api:

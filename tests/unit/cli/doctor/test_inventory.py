@@ -1,4 +1,4 @@
-"""What the advertiser wrote, and who else hands out its cards."""
+"""The inventory's content, and other components that allocate its cards."""
 
 from __future__ import annotations
 

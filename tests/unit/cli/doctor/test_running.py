@@ -1,4 +1,4 @@
-"""Checks cannot harm each other: not by hanging, not by what they meet."""
+"""Checks cannot harm each other, neither by hanging nor by what they find."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from partage_cli.doctor.local_node import LocalNode, Unseen, names_in, text_of
 
 @pytest.fixture
 def nobody() -> Iterator[Path]:
-    """A folder with one inside that is closed to us, since we are nobody for a while."""
+    """A folder with a subfolder that is closed to us, since the test runs as nobody."""
     with TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         closed = Path(folder, "closed")
@@ -96,7 +96,7 @@ def test_what_is_closed_to_us_is_not_missing(nobody: Path) -> None:
 
 def test_whoever_may_see_little_is_told_so_and_accuses_nobody(nobody: Path) -> None:
     closed = LocalNode(nobody / "closed", "n1")
-    checks = {name: check for name, check in CHECKS.items() if name != "api"}  # as somebody's kubeconfig says
+    checks = {name: check for name, check in CHECKS.items() if name != "api"}  # depends on a user's kubeconfig
     findings = run(checks, closed)
     assert {each.status for each in findings} == {Severity.UNKNOWN}
     assert {each.check for each in findings} >= {"kubelet-endpoint", "crishim", "advertiser", "inventory", "keys"}

@@ -1,4 +1,4 @@
-"""How the container runtime is set up decides who can reach cards past their grants, and whether grants arrive."""
+"""The container runtime's configuration decides who can reach cards without grants, and whether grants work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How time is divided is the broker's word; what it needs for its next start is looked for where it lies."""
+"""The policy of time slices is what the broker reports; files for its next start are checked in place."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def made(tmp_path: Path) -> Made:
 
 
 def dividing(policy: str, *, of_card: str | None = None, loss: BrokerLoss = "free-run", library: str = "") -> Told:
-    """A broker of one card, card 0."""
+    """The report of a broker with one card, card 0."""
     answer = told(library=library)
     (card,) = answer.cards
     return replace(answer, policy=policy, compute_on_broker_loss=loss, cards=(replace(card, policy=of_card or policy),))

@@ -1,4 +1,4 @@
-"""A unit and its drop-ins give the command line that systemd would start, and each flag what kubelet takes it for."""
+"""A unit and its drop-ins yield the command line that systemd would run; flags mean what they mean to kubelet."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def started(*files: str, environment: str = "") -> list[str]:
         ("a'b c'd", ["ab cd"]),
         ("''", [""]),
         ('"a\\"b"', ['a"b']),
-        ("'a\\'b'", ["a'b"]),  # not as in a shell
+        ("'a\\'b'", ["a'b"]),  # unlike in a shell
         ("a\\sb \\x", ["a b", "\\x"]),
         ("", []),
     ],
@@ -157,7 +157,7 @@ def quoted(value: str) -> str:
         ("A=b\\\nc", "bc"),
         ('A="b\nc"', "b\nc"),
         ("A=b\\ ", "b "),
-        ('A=b"c"', 'b"c"'),  # quotes count only where a part begins
+        ('A=b"c"', 'b"c"'),  # quotes count only at the beginning of a word
         ("A=b # c", "b # c"),
         ("A=1\nA=2", "2"),
         ('A="not closed\nB=1', "not closed\nB=1"),

@@ -1,4 +1,4 @@
-"""`partage drain --dry-run`: who leaves a node, and whether there is room elsewhere for all of them together."""
+"""`partage drain --dry-run`: which pods leave a node, and whether they all fit elsewhere together."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HOST = "kubernetes.io/hostname"
 def a_pod(
     name: str, milli: int, node: str = "", *, owner: tuple[str, str] | None = None, notes: dict[str, str] | None = None
 ) -> dict[str, Any]:
-    """One that a scheduler is to place, on that node where one is named."""
+    """A pod for a scheduler to place, on `node` if given."""
     place: dict[str, Any] = (
         {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": _only(node)}}} if node else {}
     )
@@ -48,7 +48,7 @@ def _only(node: str) -> dict[str, Any]:
 
 async def placed(api: FakeApi, root: Path, *pods: dict[str, Any]) -> None:
     for lead in api.objects.select(LEASES, {"fieldSelector": "metadata.name=partage-scheduler"}):
-        api.objects.delete(f"{LEASES}/{lead['metadata']['name']}")  # else this scheduler waits for the one before
+        api.objects.delete(f"{LEASES}/{lead['metadata']['name']}")  # else this scheduler waits for the old Lease
     for pod in pods:
         api.objects.create(PODS, pod)
     async with scheduler(api, settings_below(root)):
@@ -147,7 +147,7 @@ async def test_a_node_that_is_not_there_is_said_so(api: FakeApi, tmp_path: Path)
 
 
 def test_a_follower_asks_in_the_same_words_as_the_pod_and_has_nothing_yet() -> None:
-    """The scheduler keeps of a pod on a node only its own annotations; others may be what it asks by."""
+    """For bound pods the scheduler keeps only its own annotations; other systems' annotations may hold the request."""
     pod = a_pod("a", 300, "n2", notes={ALLOCATION: "{}", "sharedgpu/gpu_request": "0.5", "other/long": "x" * 4096})
     pod["metadata"]["uid"] = "u1"
     pod["spec"] |= {"nodeName": "n1", "schedulerName": "default-scheduler"}

@@ -1,4 +1,4 @@
-"""`partage explain`: as people type it, and what programs get."""
+"""`partage explain` from the command line, and its output for programs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SKILL = Path(__file__).parents[4] / "skills/why-a-pod-waits/SKILL.md"
 
 
 def asked(folder: Path, milli: int, *words: str, **spec: str) -> subprocess.CompletedProcess[str]:
-    """Of a pod that asks for so much of a node with two cards."""
+    """Explains a pod that requests this much, on a node with two cards."""
 
     async def whole() -> subprocess.CompletedProcess[str]:
         async with FakeApi() as api:
@@ -66,7 +66,7 @@ def test_a_pod_that_waits_for_another_scheduler_is_no_success(tmp_path: Path) ->
 
 
 def answered(folder: Path, name: str, milli: int = 600) -> Answer:
-    """Without a process."""
+    """The same in this process."""
 
     async def whole() -> Answer:
         async with FakeApi() as api, ApiServer(access_to(api.url), user_agent="test") as server:

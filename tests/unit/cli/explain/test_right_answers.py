@@ -1,4 +1,4 @@
-"""`partage explain` says what will happen to a pod, wherever it is asked: by the scheduler's settings and keys."""
+"""`partage explain` predicts a pod's outcome from anywhere, by the scheduler's settings and keys."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SCHEDULER: Final = "partage-scheduler"
 def asked(
     root: Path, pod: dict[str, Any], *, scheduler_has: Mapping[str, str] | None = None, asker_has: str = "", **more: Any
 ) -> Answer:
-    """About that pod, after a scheduler with these variables led; the asker is elsewhere, with another environment."""
+    """Explains the pod after a scheduler with these variables led; the caller has another environment."""
 
     async def whole() -> Answer:
         async with FakeApi() as api, ApiServer(access_to(api.url), user_agent="test") as server:
@@ -121,7 +121,7 @@ def test_a_resource_that_nobody_gives_is_named_and_no_node_is_promised(tmp_path:
 
 
 def after_a_placing(root: Path, change: dict[str, Any], *, keys: bool) -> Answer:
-    """About a second pod, by somebody who has no keys below the own root."""
+    """Explains a second pod to a user without keys below the own root."""
 
     async def whole() -> Answer:
         async with FakeApi() as api, ApiServer(access_to(api.url), user_agent="test") as server:

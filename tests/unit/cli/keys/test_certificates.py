@@ -1,4 +1,4 @@
-"""The extender and its kube-scheduler believe each other, today and in ten years."""
+"""The extender and its kube-scheduler trust each other, today and in ten years."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def loaded(folder: Path, pair: Pair, trusted: bytes, *, server: bool) -> ssl.SSL
 
 
 def handshake(server: ssl.SSLContext, client: ssl.SSLContext, host: str) -> str:
-    """The name by which the server knows the client; raises `ssl.SSLError`."""
+    """The client's name as the server verified it; raises `ssl.SSLError`."""
     up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
     ends = [client.wrap_bio(down, up, server_hostname=host), server.wrap_bio(up, down, server_side=True)]
     for _ in range(4):
@@ -92,7 +92,7 @@ def test_nobody_else_is_believed(tmp_path: Path) -> None:
 
 
 def test_a_copy_of_the_authorities_is_good_for_a_year_after_the_next_one_begins(tmp_path: Path) -> None:
-    """The old one began long ago: what matters is that both can be told apart, and which of them signs when."""
+    """The old one began long ago: both must be distinguishable, and it matters which of them signs when."""
     old = new_authority(NOW - AUTHORITY_LIFE + LIFE * 1.5)
     assert needs_another([old], NOW)
     both = (old, new_authority(NOW))

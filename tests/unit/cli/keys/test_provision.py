@@ -1,4 +1,4 @@
-"""What a cluster lacks is made, whatever ends a run in the middle, and however many run at once."""
+"""Missing objects of a cluster are created, even if runs are killed midway or run concurrently."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def public(api: FakeApi) -> dict[str, str]:
 
 
 def signs(api: FakeApi) -> str | None:
-    """What a scheduler that starts now would sign with."""
+    """The key with which a newly started scheduler would sign."""
     held = api.objects.select(SECRETS, {})
     named = [files(api, SIGNING).get("signing") for each in held if each["metadata"]["name"] == SIGNING]
     return named[0].decode().strip() if named and named[0] is not None else None

@@ -1,4 +1,4 @@
-"""A key follows another once every node has it, and the old one goes once no pod needs it."""
+"""A key is replaced once every node has its successor, and removed once no pod needs it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LATER_S = NOW_S + SETTLES_S
 
 @dataclass
 class Cluster:
-    """What nodes and pods say, as a test has it."""
+    """The state of nodes and pods, set by a test."""
 
     lacks: tuple[str, ...] = ()
     pods: list[str] = field(default_factory=list[str])

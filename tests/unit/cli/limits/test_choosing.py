@@ -1,4 +1,4 @@
-"""Which limits are meant; what could mean two is refused with both."""
+"""Which limits a selection refers to; an ambiguous one is refused with both candidates."""
 
 from __future__ import annotations
 

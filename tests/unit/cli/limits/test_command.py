@@ -1,4 +1,4 @@
-"""`partage limits` as people run it."""
+"""`partage limits` from the command line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 
 class Limited:
-    """A broker whose limits change."""
+    """A broker whose limits can be changed."""
 
     def __init__(self) -> None:
         self.limit_bytes, self.share_milli, self.limit_milli = 8 * GIB, 500, 1000

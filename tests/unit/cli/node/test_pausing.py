@@ -1,4 +1,4 @@
-"""A pause returns 0 only when nobody of ours holds the driver, and never waits without an end."""
+"""A pause returns 0 only when no process of ours has the driver open, and its wait is bounded."""
 
 from __future__ import annotations
 

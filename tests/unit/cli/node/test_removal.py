@@ -1,4 +1,4 @@
-"""What partage leaves to the cluster when it leaves a node."""
+"""What partage leaves in the cluster when it is removed from a node."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def look_now(tmp_path: Path) -> Callable[[], RestState]:
 
 @pytest.fixture
 def advertiser(tmp_path: Path) -> Iterator[None]:
-    """One that runs in a pod, as far as is seen of it."""
+    """Holds the lock of an advertiser in a pod."""
     lock = tmp_path / ADVERTISER_LOCK
     lock.parent.mkdir(parents=True)
     with lock.open("w") as held:

@@ -1,4 +1,4 @@
-"""`partage nodes` as people type it: a process, its output and its exit code."""
+"""`partage nodes` from the command line: a process, its output and its exit code."""
 
 from __future__ import annotations
 

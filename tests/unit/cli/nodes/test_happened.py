@@ -1,4 +1,4 @@
-"""`partage nodes --events` shows what our daemons reported in the last hour, bounded, as text of others."""
+"""`partage nodes --events` shows our daemons' reports of the last hour, bounded, and treats them as untrusted text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`partage nodes --pods`: who holds what of which card, as the scheduler counts it."""
+"""`partage nodes --pods`: each card's holders and amounts, as the scheduler counts them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CARD = HeldCard(
 
 
 def asked(root: Path, *words: str, forged: bool = False) -> subprocess.CompletedProcess[str]:
-    """Of a node with two cards, after a scheduler placed two pods on one of them."""
+    """Lists a node with two cards, after a scheduler placed two pods on one of them."""
 
     async def whole() -> subprocess.CompletedProcess[str]:
         async with FakeApi() as api:
@@ -79,7 +79,7 @@ def test_programs_get_the_same(tmp_path: Path) -> None:
 
 
 def test_what_somebody_wrote_on_a_pod_does_not_count(tmp_path: Path) -> None:
-    """A pod whose allocation is not its own counts with its request on every card, as for the scheduler."""
+    """A pod with another pod's allocation counts with its request on every card, as in the scheduler."""
     told = json.loads(asked(tmp_path, "-o", "json", forged=True).stdout)
     held = [(each["pod"], each["share_milli"]) for card in told["cards"] for each in card["holders"]]
     assert sorted(held) == [("team/a", 500), ("team/b", 300), ("team/b", 300)]

@@ -1,4 +1,4 @@
-"""What annotations and Leases of many nodes mean, good ones beside bad ones."""
+"""Reading annotations and Leases of many nodes, valid and invalid ones."""
 
 from __future__ import annotations
 

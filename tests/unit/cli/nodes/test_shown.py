@@ -1,4 +1,4 @@
-"""What people and programs see of the cluster's cards."""
+"""The cluster's cards, as shown to people and to programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys and settings of the cluster on the host: never without a key, and a person's settings stay."""
+"""The cluster's keys and settings on the host: never without a key, and a person's settings are kept."""
 
 from __future__ import annotations
 

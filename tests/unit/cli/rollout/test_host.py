@@ -1,4 +1,4 @@
-"""The host as its own program tells of it; what runs there is bounded in time and in what it says."""
+"""The host as its own program reports it; programs run there are bounded in time and output."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STATUS = b'{"version":"0.1.0-g000000000001","in_force":true,"why":null,"endpoint
 
 
 class Programs:
-    """What would run, and what comes of it."""
+    """Records programs instead of running them, and returns a given result."""
 
     def __init__(self, ran: Ran) -> None:
         self.ran, self.asked = ran, [("", 0.0)][:0]
@@ -90,7 +90,7 @@ async def test_a_command_that_fails_says_why_in_its_last_line(tmp_path: Path, ra
 
 
 def is_dead(pid: int) -> bool:
-    """Also where its new parent has not asked for its end yet."""
+    """Also true for a zombie whose new parent has not waited for it."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except FileNotFoundError:
@@ -126,7 +126,7 @@ async def test_a_program_that_takes_too_long_is_killed_with_all_that_it_started(
         "import subprocess; print(subprocess.Popen(['sleep', '600']).pid, flush=True); subprocess.run(['sleep', '600'])"
     )
     ran = Ran(None)
-    for within_s in (1, 10, 100):  # it must have come to its child, which takes long on a busy machine
+    for within_s in (1, 10, 100):  # it must have started its child, which takes long on a busy machine
         ran = await inside(Path("/"), "n1")([sys.executable, "-I", "-c", code], within_s)
         assert ran.code is None
         if ran.out:

@@ -1,4 +1,4 @@
-"""Installers of a few nodes side by side, before a made-up API server: turns, failures, and deaths at every point."""
+"""Concurrent installers of a few nodes against a fake API server: order, failures, and kills at every point."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def stage(api: FakeApi, tmp_path: Path) -> AsyncIterator[RolloutStage]:
 
 
 def told(api: FakeApi, name: str) -> tuple[str, str, str]:
-    """Version, state and reason."""
+    """The version, state and reason."""
     text = api.objects.get(node_path(name))["metadata"].get("annotations", {}).get(INSTALLED)
     said = json.loads(text) if text else {}
     return said.get("version", ""), said.get("state", ""), said.get("why", "")
@@ -51,13 +51,13 @@ async def all_in_force(api: FakeApi, version: str = V1) -> None:
 
 
 async def come_to(api: FakeApi, stage: RolloutStage, state: str) -> None:
-    """The first node's installer, started alone."""
+    """Starts the first node's installer alone and waits until it has this state."""
     stage.start(NAMES[0])
     await until(lambda: states(api)[0] == state)
 
 
 async def hung_at_work(api: FakeApi, stage: RolloutStage) -> None:
-    """The first node, which holds the Lease, while the others wait for it."""
+    """Hangs the first node's work while it holds the Lease and the others wait for it."""
     at_work = asyncio.Event()
 
     async def hang() -> None:
@@ -307,7 +307,7 @@ async def test_a_node_that_is_gone_with_the_lease_keeps_nobody(api: FakeApi, sta
 
 
 _POINTS: Final = 10
-"""Each of the five writes has one before it and one after it."""
+"""Each of the five writes has a point before and one after it."""
 
 
 @pytest.mark.parametrize("point", range(_POINTS + 1))
@@ -327,7 +327,7 @@ async def test_an_installer_that_dies_before_or_after_any_write_is_followed_by_o
     stage.server_of = lambda _name: Mortal(access_to(api.url), dies=dies)
     stage.start("n00")
     if point < _POINTS:
-        await died.wait()  # what the last write did is seen before its installer hears that it is done
+        await died.wait()  # the last write takes effect before its installer receives the answer
     else:
         await until(lambda: states(api)[0] == "in-force" and holders(api) == [])
     stage.kill("n00")

@@ -1,4 +1,4 @@
-"""The Lease of a roll-out: one has it, for as long as it is renewed, and that is judged by one's own clock alone."""
+"""A roll-out's Lease: one installer holds it while renewing it, judged by the observer's own clock alone."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def lease(server: ApiServer, clock: Clock) -> RolloutLease:
 
 @pytest.fixture
 def others(server: ApiServer, clock: Clock) -> RolloutLease:
-    """As another node sees it."""
+    """The Lease as another node sees it."""
     return RolloutLease(server, namespace=SYSTEM, lease_s=60, clock=clock)
 
 

@@ -1,4 +1,4 @@
-"""What is done with a node and whose turn it is; and by a model, that it stays so whoever dies wherever."""
+"""Actions on a node and the order of nodes; a model checks that both hold whichever installer dies at any point."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def member(  # noqa: PLR0913  what a node may have said, by name
     wish: Wish = Wish.ON,
     label: Wish | None = None,
 ) -> Member:
-    """`label`: what was asked for when it said so, if that was something else."""
+    """`label`: the version requested when it reported, if another one."""
     told = None if state is None else telling(version, label or wish, state, f"why {name}")
     return Member(name=name, wish=wish, is_canary=canary, told=told)
 
@@ -110,14 +110,14 @@ def test_what_failed_at_another_version_or_to_be_switched_off_stops_nobody() -> 
     assert stoppage(V1, members, "") is None
 
 
-# The model: every installer goes through these steps, one at a time and in any order, and may die before each.
+# The model: every installer runs these steps, interleaved in any order, and may die before each.
 
 STEPS: Final = ("nodes", "lease", "take", "nodes again", "lease again", "say working", "work", "say", "give back")
 
 
 @dataclass
 class ModelNode:
-    """A node: what outlives its installer, and how far that one is."""
+    """A node: the state that outlives its installer, and the installer's progress."""
 
     member: Member
     is_broken: bool = False
@@ -134,9 +134,9 @@ class World:
     def __init__(self, count: int, broken: set[int]) -> None:
         self.nodes = [ModelNode(member(f"n{number:02}"), number in broken) for number in range(count)]
         self.holder = ""
-        """Alive or not."""
+        """The holder of the Lease, alive or not."""
         self.is_silent = False
-        """Whether that one is known to be dead."""
+        """Whether the holder is known to be dead."""
         self.begun: list[str] = []
         self.begun_at_failure: int | None = None
         """How many nodes had begun when the first failure could be known."""
@@ -156,7 +156,7 @@ class World:
             node.is_alive, node.step = True, "start"
 
     def time_goes_by(self) -> None:
-        """The Lease of one that is dead runs out."""
+        """A dead holder's Lease expires."""
         alive = {node.member.name for node in self.nodes if node.is_alive}
         self.is_silent = self.is_silent or self.holder not in alive
 
@@ -218,13 +218,13 @@ class World:
                 node.step = "start"
 
     def check(self) -> None:
-        """What must be so at every moment."""
+        """Invariants that hold at all times."""
         at_work = [node.member.name for node in self.nodes if node.member.state(V1) == "working"]
         assert len(at_work) <= 1, at_work
         assert self.begun_at_failure in (None, len(self.begun)), "others began after a failure was told"
 
     def settled(self, random: Random) -> None:
-        """All live and go on, until nothing changes any more."""
+        """All installers live and continue until nothing changes."""
         for node in self.nodes:
             self.live(node)
         before: object = None

@@ -1,4 +1,4 @@
-"""How far a roll-out is, in one table and one line."""
+"""The progress of a roll-out, in one table and one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What nodes say, as the API server has it: anybody may have written it."""
+"""Reports of nodes in the API server, which anyone may have written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`partage simulate` as people type it: a process, its output and its exit code."""
+"""`partage simulate` from the command line: a process, its output and its exit code."""
 
 from __future__ import annotations
 
@@ -115,8 +115,8 @@ def test_an_interrupt_ends_every_process_without_a_traceback(tmp_path: Path) -> 
         cwd=tmp_path,
     ) as running:
         assert running.stderr is not None
-        line = running.stderr.readline()  # one process is at work by then, the other may still be starting
-        os.killpg(running.pid, signal.SIGINT)  # as a terminal does: all of them
+        line = running.stderr.readline()  # one process is working by then, the other may still be starting
+        os.killpg(running.pid, signal.SIGINT)  # to the whole group, as a terminal does
         said = running.stderr.read()
     assert line.startswith("1/")
     assert running.returncode == 130

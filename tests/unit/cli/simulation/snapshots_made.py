@@ -1,4 +1,4 @@
-"""Nodes and pods as `kubectl get nodes,pods -A -o json` prints them."""
+"""Nodes and pods as printed by `kubectl get nodes,pods -A -o json`."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def card(card_id: str, **fields: Any) -> dict[str, Any]:
 
 
 def node(name: str, *cards: Mapping[str, Any], cpu: str = "8", text: str | None = None) -> dict[str, Any]:
-    """A node with these cards; `text` stands in the inventory's place."""
+    """A node with these cards; `text` replaces the inventory."""
     written = text if text is not None else inventory(gpu={"driver": "1", "cuda": "1", "cards": cards})
     metadata = {"name": name, "annotations": {INVENTORY: written} if cards or text is not None else {}}
     return {"kind": "Node", "metadata": metadata, "status": {"allocatable": {"cpu": cpu, "memory": "64Gi"}}}
 
 
 def pod(name: str, milli: int = 0, *, cpu: str = "1", node: str = "", **metadata: Any) -> dict[str, Any]:
-    """A pod that asks for so much of a card, or for none."""
+    """A pod that requests this much of a card, or none."""
     limits = {"partage.dev/gpu-milli": str(milli)} if milli else {}
     container = {"name": "main", "resources": {"limits": limits, "requests": {"cpu": cpu}}}
     named = {"name": name, "namespace": "default", "uid": name} | metadata
@@ -34,7 +34,7 @@ def pod(name: str, milli: int = 0, *, cpu: str = "1", node: str = "", **metadata
 
 
 def holding(name: str, milli: int, *, node: str, card_id: str) -> dict[str, Any]:
-    """A pod that has what it asks for."""
+    """A pod whose request has been granted."""
     grant = GpuGrant(card=CardId(card_id), share_milli=milli, limit_milli=1000, memory_bytes=0)
     containers = {ContainerName("main"): {GPU.name: (grant,)}}
     text = encode_allocation(Allocation(gen=1, pod=PodUid(name), node=NodeName(node), containers=containers))

@@ -1,4 +1,4 @@
-"""Replays in several processes: the same as in one, and no process is left whatever happens."""
+"""Replays in several processes: equal to one process, and no process is left in any case."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ JOBS = [Job(policy, seed) for policy in ("binpack", "spread") for seed in (1, 2)
 
 @pytest.fixture(scope="module", autouse=True)
 def tracker() -> None:
-    """Python starts one process for all pools, and keeps it and its pipe to the end: not what a test left behind."""
+    """Python starts one tracker for all pools and keeps it and its pipe to the end: not a test's leak."""
     resource_tracker.ensure_running()
 
 

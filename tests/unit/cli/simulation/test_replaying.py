@@ -1,4 +1,4 @@
-"""Replays: what arrives, what is counted, and that a seed decides everything."""
+"""Replays: arrivals, counts, and that a seed determines everything."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def node(number: int, cards: int, model: str = "T4", cpu_milli: int = 10_000) ->
 
 
 def granted(place: int, *shares: int) -> Allocation:
-    """Node n0, one container, a grant for each share, on card 0, on card 1 and so on."""
+    """An allocation on node n0, one container, with a grant for each share, on card 0, on card 1 and so on."""
     grants = tuple(
         GpuGrant(card=CardId(f"card-0-{card}"), share_milli=share, limit_milli=1000, memory_bytes=0)
         for card, share in enumerate(shares)
@@ -184,7 +184,7 @@ def test_fragments_are_what_typical_pods_cannot_use(
 
 
 def _useless(left: list[int], cpu_milli: int, model: str, shape: Shape) -> int:
-    """Of one node for one shape, in words: all of it where the pod does not fit, else the cards with too little."""
+    """One node's milli that are useless to a shape: all if the pod does not fit, else those of too small cards."""
     usable = [milli for milli in left if milli >= shape.milli and (not shape.models or model in shape.models)]
     if not shape.count or len(usable) < shape.count or cpu_milli < shape.cpu_milli:
         return sum(left)

@@ -1,4 +1,4 @@
-"""Snapshots of live clusters: what is replayed, what stays, what is left out and told."""
+"""Snapshots of live clusters: what is replayed, what stays, and what is skipped with a message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Traces: what a line means, and what is said of one that means nothing."""
+"""Traces: the meaning of a line, and the message for a meaningless one."""
 
 from __future__ import annotations
 

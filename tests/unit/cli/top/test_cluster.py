@@ -1,4 +1,4 @@
-"""`partage top` of a cluster: all nodes' figures in one table, and no node that is silent hides another."""
+"""`partage top` for a cluster: all nodes' figures in one table; a silent node hides no other."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PODS = f"/api/v1/namespaces/{OURS}/pods"
 
 
 def add_node(api: FakeApi, name: str, *, phase: str = "Running", tells: bool = True) -> None:
-    """With an advertiser's pod, if its phase is one."""
+    """Adds a node, with an advertiser's pod if a phase is given."""
     annotations = {INVENTORY: "{}"} if tells else {}
     api.objects.create("/api/v1/nodes", {"metadata": {"name": name, "annotations": annotations}})
     if phase:

@@ -1,4 +1,4 @@
-"""`partage top` as people and scripts run it: once, again and again, and where no broker answers."""
+"""`partage top` from the command line: once, repeatedly, and without a broker."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Terminal:
         os.write(self._ours, key.encode())
 
     def until(self, found: Callable[[str], object]) -> str:
-        """What was drawn since the last look, once it is so."""
+        """The output since the last call, once `found` holds."""
 
         def why_not() -> str | None:
             if found(self.seen):
@@ -59,7 +59,7 @@ class Terminal:
         return drawn
 
     def ended(self) -> int:
-        """Its exit code, with what it drew last in `seen`."""
+        """The exit code; the last output is in `seen`."""
         while piece := self._read():
             self.seen += piece.decode()
         os.close(self._ours)
@@ -68,7 +68,7 @@ class Terminal:
     def _read(self) -> bytes:
         try:
             return os.read(self._ours, 1 << 16)
-        except OSError:  # nobody is at the other end
+        except OSError:  # the other end is closed
             return b""
 
 

@@ -1,4 +1,4 @@
-"""What people and programs see of a node's limits, on any terminal."""
+"""A node's limits, as shown to people and programs on any terminal."""
 
 from __future__ import annotations
 

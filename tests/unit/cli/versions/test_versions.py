@@ -1,4 +1,4 @@
-"""`partage versions`: a line for each version of each daemon, by what they say of themselves."""
+"""`partage versions`: a line for each version of each daemon, as they report it."""
 
 from __future__ import annotations
 

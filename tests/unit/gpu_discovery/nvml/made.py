@@ -1,4 +1,4 @@
-"""Facts for tests, drawn or written down."""
+"""Facts for tests, generated or fixed."""
 
 from __future__ import annotations
 

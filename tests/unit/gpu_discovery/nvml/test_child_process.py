@@ -1,4 +1,4 @@
-"""Whatever the child does, and wherever it cannot even be started, the parent gets one line and keeps nothing."""
+"""For any behaviour of the child, and if it can't be started, the parent gets one line and leaks nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions have a deadline; answers that come after it wait for the next who asks, unless they are too old by then."""
+"""Questions have a deadline; a late answer is kept for the next caller, unless it is too old by then."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FACTS = wire.SnapshotTaken(node(card("a")))
 
 
 class Child:
-    """One that says what a test lets it say."""
+    """A child whose answers a test controls."""
 
     def __init__(self, *, hears: Callable[[wire.Told], None], ends: Callable[[str], None]) -> None:
         self.started = 0.0
@@ -33,7 +33,7 @@ class Child:
 
 
 class Talk:
-    """With such a child."""
+    """A conversation with such a child."""
 
     def __init__(self) -> None:
         self.woken = 0

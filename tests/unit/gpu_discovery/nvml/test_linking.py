@@ -1,4 +1,4 @@
-"""Links are counted between every two cards, directly and through switches, the same in both directions."""
+"""Links are counted between every two cards, directly and through switches, equally in both directions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Profiles of instances, the library's place below a root, and what the kernel says of a card's place."""
+"""Profiles of instances, the library's path below a root, and a card's location as the kernel reports it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_the_library_is_found_where_distributions_put_it(tmp_path: Path, folder:
 
 
 def test_a_library_that_is_not_there_is_none(tmp_path: Path) -> None:
-    (tmp_path / "usr/lib64" / LIBRARY).mkdir(parents=True)  # a folder is no library
+    (tmp_path / "usr/lib64" / LIBRARY).mkdir(parents=True)  # a folder is not a library
     assert library_below(str(tmp_path)) is None
 
 
@@ -86,7 +86,7 @@ def test_the_kernel_says_the_numa_node(tmp_path: Path, text: str, node: int | No
 
 
 class TestLinksBelowAnotherRoot:
-    """As Debian has them: to /etc/alternatives and back, all of the driver's root and none of this machine's."""
+    """Debian's links, to /etc/alternatives and back: all are resolved in the driver's root, none on this machine."""
 
     def _library(self, root: Path) -> Path:
         real = root / "usr/lib/x86_64-linux-gnu/nvidia/current" / f"{LIBRARY}.580"

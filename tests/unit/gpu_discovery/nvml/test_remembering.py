@@ -1,4 +1,4 @@
-"""A card that does not say who it is keeps what was known of it, and never takes another one's place."""
+"""A card that does not report its identity keeps its known facts, and never takes another card's place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A child that ended is started again at once, and one that keeps ending ever more rarely."""
+"""A child that exited is restarted at once; one that keeps exiting is restarted at growing intervals."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from partage_gpu.nvml.facts import TroubleKind
 
 
 def next_start(starting: Backoff, now: float) -> float:
-    """By tenths of a second."""
+    """The time to the next start, in steps of a tenth of a second."""
     return next(now + tenth / 10 for tenth in range(1000) if starting.may_start(now + tenth / 10)) - now
 
 

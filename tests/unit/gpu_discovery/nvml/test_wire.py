@@ -1,4 +1,4 @@
-"""What either child that asks NVML and its parent say to each other arrives as it was said, or is refused."""
+"""Messages between the parent and either child that calls NVML arrive unchanged, or are refused."""
 
 from __future__ import annotations
 

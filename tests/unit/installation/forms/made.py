@@ -1,4 +1,4 @@
-"""What one version of partage leaves for another on a node, in every form, from values that never change."""
+"""All forms of data that one version of partage leaves on a node for another, with fixed values."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _json(value: msgspec.Struct) -> Form:
 
 
 def _row(written: bytes, number: int) -> Form:
-    """In the place of its number; the other was never written."""
+    """A row in the slot of its number; the other slot was never written."""
     empty = bytes(len(written))
 
     def read(raw: bytes) -> object:
@@ -81,7 +81,7 @@ def _packet(written: bytes, *looks: str) -> Form:
 
 
 def _word(state: LineState, epoch: int, deadline_ns: int) -> Form:
-    """Of a line in a container's page."""
+    """The word of a line in a container's page."""
     written = pack(state, epoch, deadline_ns).to_bytes(8, "little")
     return Form(written, (state, epoch, deadline_ns), lambda raw: unpack(int.from_bytes(raw, "little")))
 

@@ -1,7 +1,7 @@
-"""Versions that follow one another read what each leaves on a node: processes, files and annotations outlive a change.
+"""Adjacent versions read each other's data on a node: processes, files and annotations outlive an upgrade.
 
-`recorded.json` is what a release wrote, and is never changed: containers that it made may run for months. Where a form
-changes, the new one has a number of its own in `installation.versions.contracts`, and a line of its own here.
+`recorded.json` is the output of a release and never changes: containers that it created may run for months. A changed
+form gets a new number in `installation.versions.contracts` and a new line here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def test_what_a_release_wrote_is_read_as_it_was_meant(name: str) -> None:
 
 @pytest.mark.parametrize("name", RECORDED)
 def test_what_is_written_now_has_all_that_a_release_reads(name: str) -> None:
-    """Readers of JSON ignore fields that they do not know; of all else every byte means something."""
+    """JSON readers ignore unknown fields; in all other forms every byte matters."""
     now, recorded = FORMS[name].written, bytes.fromhex(RECORDED[name])
     if recorded.startswith(b"{"):
         require_within(json.loads(recorded), json.loads(now))

@@ -1,4 +1,4 @@
-"""Pods that hold cards leave a node before partage does, as their budgets allow."""
+"""Pods that hold cards leave a node before partage does, within their disruption budgets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PODS = "/api/v1/namespaces/team/pods"
 
 
 class Time:
-    """Passes while somebody sleeps; each second something may happen."""
+    """Advances with each sleep; an event may happen in each second."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -57,7 +57,7 @@ def names(api: FakeApi) -> list[str]:
 async def drained(
     api: FakeApi, time: Time | None = None, *, within_s: float = 60.0, claims: Collection[ClaimName] = ()
 ) -> list[str]:
-    """What it says."""
+    """The messages of a drain."""
     said: list[str] = []
     clock = time or Time()
     async with ApiServer(access_to(api.url), user_agent="test") as server:

@@ -1,4 +1,4 @@
-"""Partage is taken off a node: nothing of it is left, whenever the command dies on the way."""
+"""Partage is removed from a node completely, even if the command is killed at any point."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Node:
     order: list[str] = field(default_factory=list[str])
 
     def uninstall(self, *, forced: bool = False, leave: Callable[[], None] = lambda: None) -> None:
-        """As the command does, which becomes the script at its end."""
+        """Runs the command, including the script that it becomes at its end."""
 
         def left() -> None:
             self.order.append("pods leave")
@@ -116,7 +116,7 @@ def test_forced_it_asks_no_pod_and_leaves_the_library_that_a_container_has(node:
 
 
 def test_the_library_of_a_container_stays_where_the_first_run_died(node: Node) -> None:
-    """What says who has it is gone by then."""
+    """The record of which container uses it has been deleted by then."""
     install(node)
     with pytest.MonkeyPatch.context() as patches:
         patches.setattr("partage_cli.installation.traces.write_last_act", _killed)
@@ -138,6 +138,6 @@ def test_the_last_act_can_be_said_again(node: Node) -> None:
     with journal.kept(node.root) as kept:
         work = Uninstall(Host(node.root, node.services, node.said.append), kept, lambda: None, lambda: None)
         script = work.carry_out(forced=False)
-    (node.root / "opt/partage/1.0-g1/bin/partage").unlink()  # as far as the first one came
+    (node.root / "opt/partage/1.0-g1/bin/partage").unlink()  # as far as the first run got
     subprocess.run(["/bin/sh", str(script)], check=True)
     assert node.files == before

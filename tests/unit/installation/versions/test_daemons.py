@@ -1,4 +1,4 @@
-"""What is known of the daemons of a node by its files and processes."""
+"""Facts about a node's daemons, from their files and processes."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_program_that_does_not_answer_is_told_with_its_words(tmp_path: Path, t
 
 @pytest.mark.slow
 def test_what_a_version_says_of_its_contracts_is_what_it_prints() -> None:
-    """By the command, as the version before is asked."""
+    """The test runs the command, as the previous version does."""
     command = (sys.executable, "-P", "-m", "partage_cli", "node", "contracts")
     done = subprocess.run(command, capture_output=True, check=True, cwd=Path(__file__).parents[4] / "cli")
     from partage_cli.installation.versions.contracts import OURS, decode  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Another version is put in force on a node whose service manager and sockets are made up; all files are real."""
+"""An upgrade on a node whose service manager and sockets are made up; all files are real."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Killed(BaseException):
 
 
 class Services(made.Services):
-    """Starts what the link points to; a tree with a file `broken-UNIT` does not start that unit."""
+    """Starts the link's target; a tree with a file `broken-UNIT` does not start that unit."""
 
     def __init__(self, root: Path) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class Services(made.Services):
         self.live()
 
     def live(self) -> None:
-        """Every daemon shows its sign of life."""
+        """Updates every daemon's liveness file."""
         for daemon in (BROKER, CRISHIM):
             if daemon.unit in self.active:
                 sign = self.root / daemon.sign
@@ -118,7 +118,7 @@ class Node:
 
     @property
     def traces(self) -> list[str]:
-        """Of a change of versions that is not over."""
+        """Files of an unfinished change of versions."""
         names = (".before", "version-back", "went-back", "trial")
         left = [str(path) for path in self.root.rglob("*") if path.name in names or path.name.endswith(".before")]
         return left + [each for each in journal.read(self.root).states if each == "upgrade"]
@@ -134,7 +134,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
 
 
 def a_node(root: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
-    """Version 1.0 is in force there and works."""
+    """A node on which version 1.0 is in force and works."""
     for folder in ("etc/systemd/system", "usr/local/lib/partage", "run/partage"):
         (root / folder).mkdir(parents=True)
     node = Node(root, Services(root))
@@ -261,7 +261,7 @@ def test_a_library_goes_when_no_container_has_it(node: Node) -> None:
 
 
 class Deaths:
-    """Lets so many changes of the node happen, and then ends the process before the next."""
+    """Allows this many changes of the node, and ends the process before the next."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
         self.left = after
@@ -290,7 +290,7 @@ class Deaths:
 def test_killed_before_any_change_it_leaves_a_node_that_works_and_the_next_run_finishes(
     tmp_path: Path, *, broken: Sequence[str]
 ) -> None:
-    """What runs is never without the tree and the units that it was started from."""
+    """Running programs are never without the tree and units from which they were started."""
     deaths = 0
     while True:
         with pytest.MonkeyPatch.context() as patches:
@@ -317,7 +317,7 @@ def test_killed_before_any_change_it_leaves_a_node_that_works_and_the_next_run_f
 
 
 def _finish(node: Node, new: Path, *, expected: str) -> None:
-    for _ in range(2):  # the first may only tell what became of the one before
+    for _ in range(2):  # the first run may only report the outcome of the one before
         try:
             node.upgrade(new)
         except InstallationError as error:

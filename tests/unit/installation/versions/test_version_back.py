@@ -1,4 +1,4 @@
-"""The script that goes back to the version before: run by real shells, with a recorder in systemctl's place."""
+"""The rollback script, run by real shells with a recorder in systemctl's place."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Node:
 
     @property
     def asked(self) -> list[str]:
-        """Of systemd."""
+        """The commands that systemd received."""
         told = self.root / "told"
         return told.read_text().splitlines() if told.exists() else []
 
@@ -94,7 +94,7 @@ def test_a_stop_that_was_asked_for_is_no_failure(node: Node) -> None:
 
 
 def test_failures_of_long_ago_do_not_count(node: Node) -> None:
-    """A clock that began at this boot is what they are counted by."""
+    """They are counted by a clock that began at this boot."""
     failures = node.root / "run/partage/trial"
     failures.mkdir(parents=True)
     now = int(float(Path("/proc/uptime").read_text().split()[0]))
@@ -104,7 +104,7 @@ def test_failures_of_long_ago_do_not_count(node: Node) -> None:
 
 
 def test_a_daemon_that_refuses_its_configuration_is_not_waited_for(node: Node) -> None:
-    """Systemd starts it no second time."""
+    """Systemd does not restart it."""
     node.fails("partage-broker", status="78")
     assert node.in_force == "1.0-g1"
     assert node.asked[-1] == f"--no-block start {BROKER}"

@@ -1,4 +1,4 @@
-"""`partage ps`: who holds a share, what of it is in use, and what its engine calls it."""
+"""`partage ps`: the holders of shares, their use, and their engines' names for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`partage wait-for`: says why it waits, and then is the command, with the amounts among its variables."""
+"""`partage wait-for` prints why it waits, and then becomes the command, with the amounts among its variables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SAYS = ("sh", "-c", 'echo "$PARTAGE_SHARE $PARTAGE_MEMORY ${PARTAGE_LIMIT-unset}
 
 @contextmanager
 def agent(root: Path, *conversations: tuple[Answer, ...]) -> Generator[list[Wait]]:
-    """Each who asks gets these answers, one after the other, and then the end of the connection."""
+    """An agent that gives each client these answers, one after the other, and then closes the connection."""
     path = root / OCI_SOCKET
     path.parent.mkdir(parents=True, exist_ok=True)
     asked = list[Wait]()

@@ -1,4 +1,4 @@
-"""One process at a time sets a machine up or takes it down, and the kernel knows which."""
+"""Only one process at a time sets up a machine or takes it down, by a lock of the kernel."""
 
 from __future__ import annotations
 

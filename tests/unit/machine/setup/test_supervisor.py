@@ -1,4 +1,4 @@
-"""The supervisor keeps programs running, passes on what they say, and ends them in the reverse order."""
+"""The supervisor keeps programs running, forwards their output, and ends them in reverse order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rig.patience import patience_s
 
 
 class Said(list[str]):
-    """Lines, and a wait for one of them."""
+    """Lines of output, and a wait for one of them."""
 
     def __init__(self) -> None:
         super().__init__()

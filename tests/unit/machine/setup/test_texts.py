@@ -1,4 +1,4 @@
-"""What is written for others to read: it means what was decided, whatever stands in it."""
+"""Texts written for other programs mean what was decided, with any content."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_machine_with_real_cards_runs_no_simulation() -> None:
 
 
 def test_units_mean_the_words_that_they_were_made_of() -> None:
-    """As systemd's own checker reads them, where there is one."""
+    """Checked with systemd's own parser, where it is installed."""
     texts = units(EVERY)
     assert [*texts] == [*map(unit_name, EVERY), TARGET]
     assert all(name in texts[TARGET] for name in map(unit_name, EVERY))

@@ -2,8 +2,8 @@
 //
 //	client -target straight=/run/a.sock -target splice=/run/b.sock -rounds 5 -seconds 1 -in-flight 1 -method Version
 //
-// Targets take turns within a round, so that whatever else the machine does meets all of them. What it prints is JSON:
-// for each target the median and the 99th percentile of every round, and how many calls there were in a second.
+// Targets take turns within a round, so that the machine's other work affects all of them. The output is JSON: for each
+// target the median and the 99th percentile of every round, and the number of calls per second.
 package main
 
 import (
@@ -95,7 +95,7 @@ func main() {
 	found := map[string]*figures{}
 	for _, each := range all {
 		found[each.name] = &figures{}
-		turn(each, kinds, *inFlight, 200, 0) // what comes first is dearer
+		turn(each, kinds, *inFlight, 200, 0) // the first calls cost more
 	}
 	for range *rounds {
 		for _, each := range all {
@@ -121,7 +121,7 @@ func chosen(name string) []func(context.Context, cri.RuntimeServiceClient) error
 	return []func(context.Context, cri.RuntimeServiceClient) error{call}
 }
 
-// turn makes calls until there are enough of them, or the time is up.
+// turn makes this many calls, or calls until the time is up.
 func turn(of target, kinds []func(context.Context, cri.RuntimeServiceClient) error, inFlight, calls int, limit time.Duration) ([]time.Duration, time.Duration) {
 	taken := make([][]time.Duration, inFlight)
 	started := time.Now()
@@ -138,7 +138,7 @@ func turn(of target, kinds []func(context.Context, cri.RuntimeServiceClient) err
 	return slices.Concat(taken...), spent
 }
 
-// through calls whatever happens, and prints each change: the time, and the error or "ok".
+// through calls despite errors, and prints each change: the time, and the error or "ok".
 func through(of target, call func(context.Context, cri.RuntimeServiceClient) error, limit time.Duration) {
 	last := ""
 	for started := time.Now(); time.Since(started) < limit; time.Sleep(10 * time.Millisecond) {

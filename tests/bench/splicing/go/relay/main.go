@@ -1,4 +1,4 @@
-// The reference: a relay as one writes it with grpc-go and the generated types, every message decoded and encoded anew.
+// The reference: the usual relay with grpc-go and the generated types, which decodes and encodes every message.
 //
 //	relay UPSTREAM.sock OWN.sock
 package main

@@ -1,6 +1,6 @@
-"""The DaemonSet on real nodes: its pods run, and the token that kubelet puts into each speaks for its node.
+"""The DaemonSet on real nodes: its pods run, and kubelet puts a token into each that identifies its node.
 
-The program itself is another story: here a shell stands in for the image.
+The program itself is tested elsewhere: here a shell replaces the image.
 """
 
 from __future__ import annotations

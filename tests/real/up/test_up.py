@@ -27,7 +27,7 @@ SERVICES = {
     "inventory": "-m partage_advertiser",
     "agent": "-m partage_oci",
 }
-"""By what their command lines hold."""
+"""By a part of their command lines."""
 DAEMONS = [name for name in SERVICES if name != "simgpud"]
 UP_WITHIN_S = 30
 KUBELET = "/opt/kubelet"
@@ -67,7 +67,7 @@ def test_a_second_up_says_what_is_there_and_changes_nothing(stage: MachineStage)
 @pytest.mark.parametrize("name", drawn("real/up: services", DAEMONS, 2))
 def test_a_service_that_is_killed_comes_back(stage: MachineStage, name: str) -> None:
     before = pids(stage, name)
-    stage.machine.run("sh", "-c", f"kill -KILL {' '.join(before)}; true")  # a child of its own may go before its turn
+    stage.machine.run("sh", "-c", f"kill -KILL {' '.join(before)}; true")  # a child may exit before its turn
     until(f"{name} runs again", lambda: None if pids(stage, name) - before else "it does not", UP_WITHIN_S)
     until(f"{name} was told of", lambda: None if f"{name} was ended by SIGKILL" in stage.said else "it was not")
     until("the machine is whole", lambda: why_not_whole(stage), UP_WITHIN_S)
@@ -115,7 +115,7 @@ def test_an_up_that_was_killed_half_way_is_taken_back_and_begun_again() -> None:
 
 
 def why_not_whole(stage: MachineStage) -> str | None:
-    """What does not answer."""
+    """Components that do not answer."""
     if not decode_inventory(stage.machine.path(f"/{INVENTORY_FILE}").read_bytes(), (GPU,)).ready.broker:
         return "the inventory says that the broker is not in force"
     found = json.loads(stage.partage_done("doctor", "-o", "json").stdout)["findings"]
@@ -131,7 +131,7 @@ def changes(before: list[str], after: list[str]) -> list[str]:
 
 
 def seen(stage: MachineStage) -> list[str]:
-    """What is on the machine: files, mounts, devices of the network, processes."""
+    """The machine's files, mounts, network devices and processes."""
     return stage.machine.run("sh", "-c", _LOOK).splitlines()
 
 

@@ -1,4 +1,4 @@
-"""The function of libcuda that cuda-python chose for each name, or the reason, as JSON; arguments: packages' folders."""
+"""The function of libcuda that cuda-python chose for each name, or the error, as JSON. Arguments: package folders."""
 
 import json
 import sys

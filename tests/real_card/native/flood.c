@@ -53,7 +53,7 @@ struct flood {
     u64 launched;
 };
 
-/* ---- ways: each launches once and says how many kernels that was --------------------------------------------------
+/* ---- ways: each launches once and returns the number of kernels ---------------------------------------------------
  */
 
 static u64 queue(struct flood *flood) {

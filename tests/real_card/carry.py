@@ -47,7 +47,7 @@ class NotCarried(Exception):
 
 
 def carry(folder: Path, python: str) -> int:
-    """Its size in bytes."""
+    """Make the folder; return its size in bytes."""
     if folder.exists() and not (folder / COMMIT).is_file():
         raise NotCarried(f"{folder} is there, and is no carried folder; remove it or name another one")
     folder.parent.mkdir(parents=True, exist_ok=True)

@@ -144,7 +144,7 @@ def _stale(
 
 
 def lines_of(comparison: Comparison) -> Iterator[str]:
-    """One for each difference and each stale entry."""
+    """A line for each difference and each stale entry."""
     for one in comparison.differences:
         verdict, why = ("differs", "") if one.reason is None else ("listed ", f" ({one.reason})")
         yield f"{verdict} {one.fact}: told {one.told}, recorded {one.recorded}{why}"

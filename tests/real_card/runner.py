@@ -83,7 +83,7 @@ class Answers:
 def ask(  # noqa: PLR0913  what a run is
     rows: Sequence[Row], path: Path, earlier: Result, until: float, *, own_card: bool, say: Say
 ) -> Answers:
-    """Until that time of the monotonic clock. Raises `NoGround` if there is no card to ask."""
+    """Ask until that time of the monotonic clock. Raises `NoGround` if there is no card to ask."""
     process.reap_all_below()
     built_programs()
     with tempfile.TemporaryDirectory(prefix="real-") as name:

@@ -79,7 +79,7 @@ def _digest(path: Path) -> str:
 
 
 def _trees(archive: Path) -> dict[str, tuple[int, int]]:
-    """By tree: its bytes on disk and packed."""
+    """For each tree, its bytes on disk and packed."""
     found: dict[str, tuple[int, int]] = {}
     with tarfile.open(archive) as tar:
         for member in tar:

@@ -29,7 +29,7 @@ from unit.gpu_node.nodes import FIRST, SECOND
 WARM_UP_SHARE: Final = 0.2
 MOST_WARM_UP_MINUTES: Final = 5.0
 MOST_GROWTH_KIB: Final = 4096
-"""Of memory, between both counts: an allocator may keep this much."""
+"""Growth of memory between both counts that an allocator may keep."""
 RELOAD_EVERY: Final = 20
 _OPEN: Final = "partage_crishim_open_connections"
 

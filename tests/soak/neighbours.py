@@ -43,7 +43,7 @@ _NO_MEMORY: Final = "cuMemAlloc_v2 2"
 
 
 def main() -> int:
-    """By default with the first commit that recorded today's formats."""
+    """The default is the first commit that recorded today's formats."""
     before = unpacked(options("neighbours", before="").before or _first_with_these_forms())
     objects = Path(_printed(before, "from partage_isolation.library.objects import built; print(built())"))
     key, wrong = Ed25519PrivateKey.generate(), list[Exception]()

@@ -60,7 +60,7 @@ _AWAY: Final[Mapping[Killed, Sequence[str]]] = {
 class Seen:
     steps: Counter[str] = field(default_factory=Counter[str])
     refused: Counter[str] = field(default_factory=Counter[str])
-    """By the message's prefix; `excused` counts engines' errors while one of their own processes was killed."""
+    """Counts by the message's prefix; `excused` counts engines' errors while one of their own processes was killed."""
     wrong: list[str] = field(default_factory=list[str])
 
 

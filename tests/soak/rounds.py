@@ -23,7 +23,7 @@ TESTS: Final = Path(__file__).parents[1]
 class Repeated(NamedTuple):
     tests: tuple[str, ...]
     often: Mapping[str, str]
-    """By the variables that those tests read."""
+    """Number of rounds by the variables that those tests read."""
 
 
 TABLE: Final[Mapping[str, Repeated]] = {

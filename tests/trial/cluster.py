@@ -41,7 +41,7 @@ class Trial:
     machines: Mapping[str, Machine]
     """The nodes, by name."""
     logs: Sequence[Path]
-    """Of all services of each node."""
+    """Logs of all services of each node."""
 
 
 @contextmanager

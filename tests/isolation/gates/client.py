@@ -117,7 +117,7 @@ def launch_each(cards: int = 1, ms: float = 0.1) -> None:
 
 
 def launch_old(name: str, *arguments: object) -> None:
-    """By the API before CUDA 4, in which the function keeps its shape and parameters."""
+    """Launch by the API before CUDA 4, in which the function keeps its shape and parameters."""
     call("cuFuncSetBlockShape", kernel(), INT(1), INT(1), INT(1))
     call("cuParamSetv", kernel(), INT(0), ctypes.byref(WORD(MS)), INT(8))
     call(name, kernel(), *arguments)

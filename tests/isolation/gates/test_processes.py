@@ -88,7 +88,7 @@ def test_a_thread_that_is_killed_at_the_gate_takes_nobody_with_it(place: Place) 
 
 
 def test_nothing_of_ours_calls_a_driver_that_has_taken_itself_down(place: Place) -> None:
-    """Its work is not done, and the process exits slowly."""
+    """The program's work is not done, and the process exits slowly."""
     with Program(place, more={"SIMGPU_ABORTS_LATE_CALLS": "1"}) as one:
         one.ask(f"exits_slowly({A_WHILE_S})")
         one.ask("start()")

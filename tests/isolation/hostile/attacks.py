@@ -1,4 +1,4 @@
-"""Messages of a hostile program in a container to the broker: `attacks.py NAME SOCKET [WORD...]`.
+"""A hostile program in a container, attacking its broker: `attacks.py NAME SOCKET [WORD...]`.
 
 Each attack goes on until its stdin ends, then prints its result as a line of JSON. It implements the protocol itself,
 as an attacker could who has read the library's source.

@@ -33,7 +33,7 @@ class Stage:
 
     @property
     def objects(self) -> list[Path]:
-        """In the order in which processes load them."""
+        """The objects, in the order in which processes load them."""
         return [self.place / "lib" / name for name in OBJECTS]
 
     def environment(self, *, driver: bool = True) -> dict[str, str]:

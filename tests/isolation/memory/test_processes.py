@@ -101,7 +101,7 @@ def test_a_process_that_stood_still_asks_on(one: Program) -> None:
 
 
 def test_a_process_that_stood_still_tries_once_more_what_failed(one: Program) -> None:
-    """Its timeout has passed when it continues, but not because the broker was down."""
+    """The call's timeout has passed when the process continues, but not because the broker was down."""
 
     def stops_it(lender: Lender, row: Row, packet: Packet) -> bytes | None:
         if packet.what == What.LEND and not stopped:

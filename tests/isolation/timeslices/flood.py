@@ -83,7 +83,7 @@ class Flooder:
         until(condition, why_not, every_s=0)
 
     def read(self) -> None:
-        """Its output so far."""
+        """The process's output so far."""
         assert self._process.stdout
         self._rest += self._process.stdout.read() or b""
         *lines, self._rest = self._rest.split(b"\n")

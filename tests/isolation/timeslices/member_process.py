@@ -17,7 +17,7 @@ from rig.errors import NeverHappened
 
 
 def flood(member: Member, *, says_so: bool) -> None:
-    """One turn after the other; at the end of each its work is done at once."""
+    """Take one turn after the other; at the end of each its work is done at once."""
     while True:
         line = member.wait_open()
         began = time.monotonic_ns()
@@ -94,7 +94,7 @@ def forever(member: Member) -> None:
 
 
 def come_back(member: Member) -> None:
-    """By the token, or as a new process if a broker died before it had recorded the token."""
+    """Reconnect by the token, or as a new process if a broker died before it had recorded the token."""
     while True:
         try:
             result = member.resume()

@@ -53,7 +53,7 @@ class Program:
 
     @property
     def time(self) -> TimeTold:
-        """Its times, as the broker reports them."""
+        """The program's times, as the broker reports them."""
         told = self.container.told().cards[0].time
         assert told is not None
         return told

@@ -22,7 +22,7 @@ def is_there(process: Flooder) -> None:
 
 
 def processes(container: Contained) -> int:
-    """Its processes that may launch."""
+    """Number of the container's processes that may launch."""
     time = container.told().cards[0].time
     assert time is not None
     return time.processes

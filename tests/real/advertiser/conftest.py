@@ -91,7 +91,7 @@ def natives_again(natives: tuple[Component, Component]) -> Iterator[None]:
 
 @pytest.fixture
 def native(rig: Rig, natives: tuple[Component, Component]) -> Iterator[AdvertiserStage]:
-    """n2."""
+    """The node n2."""
     with staged(rig, NATIVE) as stage:
         yield stage
     rig.cluster.pods.delete_made(grace_s=0)

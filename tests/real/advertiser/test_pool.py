@@ -1,4 +1,4 @@
-"""Which allocator hands out cards beside NVIDIA's device plugin, and what is reported of a card that both hand out."""
+"""The allocator of cards beside NVIDIA's device plugin, and the report on a card that both hand out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Containers without a grant start on a node without cards, whatever crishim lacks.
+"""Containers without a grant start on a node without cards, even if crishim lacks a part.
 
 Their requests are forwarded byte for byte: the tests of the transport and of a crishim with faults compare the bytes.
 """

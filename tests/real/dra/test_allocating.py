@@ -1,4 +1,4 @@
-"""Our scheduler allocates claims on real Kubernetes: what their pods get, and which writes others are denied."""
+"""Our scheduler allocates claims on real Kubernetes: their pods' devices, and writes that are denied to others."""
 
 from __future__ import annotations
 

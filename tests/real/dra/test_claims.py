@@ -1,4 +1,4 @@
-"""Pods with claims that kube-scheduler allocates, on an unmodified kubelet: what they get, and what is left of them."""
+"""Pods with claims that kube-scheduler allocates, on an unmodified kubelet: their devices, and leftovers."""
 
 from __future__ import annotations
 

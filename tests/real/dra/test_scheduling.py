@@ -141,7 +141,7 @@ def test_a_higher_priority_sends_nobody_away(stage: DraStage) -> None:
 
 @pytest.mark.extended("what Kubernetes does by itself")
 def test_a_resource_of_the_class_counts_whole_cards(stage: DraStage) -> None:
-    """So the class has no resource in milli; fixed parts are for pods without claims."""
+    """The class therefore has no resource in milli; fixed parts are for pods without claims."""
 
     def asking(name: str, count: str) -> Pod:
         limits = {f"deviceclass.resource.kubernetes.io/{CLASS}": count}

@@ -77,7 +77,7 @@ def test_a_reboot_in_the_middle_gives_kubelet_its_runtime_back_before_it_starts(
 
 
 def test_a_switch_leaves_containers_alone_and_is_taken_back_without_a_trace(stage: SwitchStage) -> None:
-    """Also when an earlier run was rolled back, as above."""
+    """This includes the case that an earlier run was rolled back, as above."""
     before = stage.machine.path(CONFIG).read_bytes()
     pod, command = a_running_pod(stage)
     processes = stage.processes(command)

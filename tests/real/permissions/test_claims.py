@@ -268,7 +268,7 @@ def test_the_api_server_takes_all_claims_that_pods_of_other_dialects_become(clus
 
 
 def test_what_is_allocated_is_never_changed_not_even_by_administrators(cluster: Cluster) -> None:
-    """So limits are lowered on the node, and raised by a new claim."""
+    """Limits are therefore lowered on the node, and raised by a new claim."""
     path = RESOURCE_CLAIMS.at(TEAM, "allocated")
     meta = {"name": "allocated", "finalizers": ["resource.kubernetes.io/delete-protection"]}
     cluster.api.create(RESOURCE_CLAIMS.at(TEAM), {"metadata": meta, "spec": {"devices": {"requests": REQUESTS}}})

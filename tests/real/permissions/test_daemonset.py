@@ -34,7 +34,7 @@ def stand_in() -> Manifest:
 
 @pytest.fixture(scope="module")
 def pods(lasting_stage: ClusterStage) -> Iterator[dict[str, Pod]]:
-    """By node."""
+    """The DaemonSet's pods by node."""
     rig = lasting_stage.rig
     rig.cluster.kubectl.apply(json.dumps(stand_in()))
     until("every node has its pod", lambda: None if len(ours(rig.cluster)) == len(rig.nodes) else "not yet")

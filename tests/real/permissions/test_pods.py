@@ -73,7 +73,7 @@ def writer(cluster: Cluster, request: pytest.FixtureRequest) -> Cluster:
 
 
 def allocations(cluster: Cluster) -> tuple[str | None, str | None]:
-    """Of the pending pod, and of the other."""
+    """Allocations of the pending pod and of the other one."""
     one, other = (cluster.pods.get(TEAM, name).annotations.get(ALLOCATION) for name in (WAITS, GRANTED))
     return one, other
 

@@ -1,4 +1,4 @@
-"""What a stolen token of the scheduler or of the SharePod controller permits, and what their work needs.
+"""Rights of a stolen token of the scheduler or of the SharePod controller, and those that their work needs.
 
 Here RBAC gives both every right over pods, Leases and SharePods, so only the policies can deny anything.
 """

@@ -11,7 +11,7 @@ from rig.control.plane import ControlPlane
 from rig.identity.people import TEAM
 
 LARGEST = 1_450_000
-"""In `<`, each of which the API server writes as six bytes; etcd takes 1.5 MiB by default."""
+"""Number of `<`, each of which the API server writes as six bytes; etcd takes 1.5 MiB by default."""
 COUNT = 3
 
 

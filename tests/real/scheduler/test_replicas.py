@@ -25,7 +25,7 @@ ADDRESSES = ("192.0.2.1", "192.0.2.2")
 
 
 class Replica:
-    """One of two."""
+    """One of the two schedulers."""
 
     def __init__(self, scheduler: Scheduler, address: str) -> None:
         self.scheduler, self.address, self._port = scheduler, address, free_port()

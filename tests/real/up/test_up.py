@@ -1,4 +1,4 @@
-"""`partage up` and `partage down` without systemd: what they start, what outlives them, what is left."""
+"""`partage up` and `partage down` without systemd: started processes, those that outlive them, and leftovers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SERVICES = {
     "inventory": "-m partage_advertiser",
     "agent": "-m partage_oci",
 }
-"""By a part of their command lines."""
+"""Services by a part of their command lines."""
 DAEMONS = [name for name in SERVICES if name != "simgpud"]
 UP_WITHIN_S = 30
 KUBELET = "/opt/kubelet"
@@ -106,7 +106,7 @@ def test_an_up_that_was_killed_half_way_is_taken_back_and_begun_again() -> None:
         until("it has decided", lambda: None if file.exists() else "it has not")
         stage.up.kill()
         assert stage.partage_done("down", "--purge").returncode == 0
-        # What the killed one had begun ends by itself, when it sees that nobody listens any more.
+        # Work that the killed one had begun ends by itself, when it notices that nobody listens any more.
         until("nothing is left", lambda: "\n".join(changes(before, seen(stage))) or None)
         stage.machine.run("cp", "/bin/sleep", KUBELET)
         stage.machine.run("sh", "-c", f"{KUBELET} 60 >/dev/null 2>&1 &")

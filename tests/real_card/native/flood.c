@@ -24,7 +24,7 @@ enum { MARKS = 64, MOST_UNMARKED = 64 };
 
 static const double SAID_EVERY_S = .1, MARKED_EVERY_S = .002;
 
-/* A ring of events, each after so many kernels. */
+/* A ring of events, each after a number of kernels. */
 static struct {
     CUevent event[MARKS];
     u64 kernels[MARKS], made, reached, done;

@@ -67,7 +67,7 @@ end:
     ret;
 }
 """
-"""Reads so many words of 8 bytes, in all threads concurrently."""
+"""Reads this many words of 8 bytes, in all threads concurrently."""
 
 HEAD = ".version 6.3\n.target sm_75\n.address_size 64\n"
 
@@ -218,5 +218,5 @@ class Card(Driver):
 
 
 def parameters(values: Sequence[ctypes.c_uint64 | ctypes.c_uint32]) -> ctypes.Array[ctypes.c_void_p]:
-    """In the form of a launch; the values must live until the call."""
+    """Parameters in the form of a launch; the values must live until the call."""
     return (ctypes.c_void_p * max(1, len(values)))(*(ctypes.addressof(value) for value in values))

@@ -228,7 +228,7 @@ def cupy() -> dict[str, Any]:
 
 
 def numba() -> dict[str, Any]:
-    """Its events use the newest form of a function that exists."""
+    """Numba's events use the newest form of a function that exists."""
     _module("numba")
     cuda = _module("numba.cuda")
     if not cuda.is_available():

@@ -168,7 +168,7 @@ def managed_pool() -> dict[str, Any]:
 
 
 def managed_limit() -> dict[str, Any]:
-    """In a container: more managed memory than its limit."""
+    """Allocate more managed memory than the limit, in a container."""
     card, address = Card(), Pointer()
     asked = card.room()[1] + MANAGED_BYTES
     answer = card.ask("cuMemAllocManaged", ctypes.byref(address), ctypes.c_size_t(asked), ctypes.c_uint(1))

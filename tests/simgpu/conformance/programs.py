@@ -25,7 +25,7 @@ def started(environment: Mapping[str, str], *cases: str) -> subprocess.Popen[str
 
 
 def ended(program: subprocess.Popen[str]) -> tuple[int, str, str]:
-    """Its exit status, stdout and stderr."""
+    """The program's exit status, stdout and stderr."""
     try:
         told, said = program.communicate(timeout=patience_s())
     finally:

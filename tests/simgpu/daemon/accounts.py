@@ -36,7 +36,7 @@ class Accounts:
     pieces: dict[int, Piece] = field(default_factory=dict)
     peaks: dict[int, int] = field(default_factory=dict)
     contexts: Counter[tuple[int, int]] = field(default_factory=Counter[tuple[int, int]])
-    """By process and card."""
+    """Contexts by process and card."""
     ids: set[int] = field(default_factory=set)
     """All that ever existed."""
 

@@ -1,4 +1,4 @@
-"""Accounts are exact to the byte, whatever processes do, and whenever they are killed or stopped."""
+"""Accounts are exact to the byte for any sequence of requests, with processes killed or stopped at any time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A library finds its node by its own location, and what happens when the library or the node ends."""
+"""A library finds its node by its own location, and handles the end of either."""
 
 from __future__ import annotations
 

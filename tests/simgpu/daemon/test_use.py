@@ -33,7 +33,7 @@ def test_a_card_in_use_is_sampled_as_busy_and_an_idle_one_as_idle(node: Simulate
 
 
 def _latest(caller: Caller) -> tuple[int, int]:
-    """Of the card, and of the first row."""
+    """Latest samples of the card and of the first row."""
     card = caller.node().card[0]
     sample = card.sample[(card.samples - 1) % 64]
     return sample.busy_milli, sample.row_busy_milli[0]

@@ -26,7 +26,7 @@ class User(Child):
     def __init__(self, root: Path, *, through: Sequence[str] = ()) -> None:
         super().__init__([*through, sys.executable, "-S", _RELAY, root])
         self.own_pid = int(self.line())
-        """In its own pid namespace."""
+        """The pid in the process's own pid namespace."""
 
     def ask(self, ask: Ask, **fields: Unpack[Fields]) -> Reply:
         self.begin(ask, **fields)

@@ -29,7 +29,7 @@ class Asked:
 
     @property
     def pid(self) -> int:
-        """Of the child, which must run."""
+        """Pid of the child, which must run."""
         assert self.driver.pid is not None
         return self.driver.pid
 

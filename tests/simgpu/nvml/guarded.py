@@ -127,7 +127,7 @@ class World:
         return self._known.get(name, ctypes.create_string_buffer(1 << 16))
 
     def arguments(self, function: Any) -> list[Any]:
-        """For all required parameters."""
+        """Arguments for all required parameters."""
         if function is pynvml.nvmlDeviceGetRunningProcessDetailList:
             return [self._device, pynvml.nvmlProcessDetailList_v1, pynvml.NVML_PROCESS_MODE_COMPUTE]
         parameters = inspect.signature(inspect.unwrap(function)).parameters.values()

@@ -18,7 +18,7 @@ MIB = 1 << 20
 
 
 def environment(node: SimulatedNode) -> dict[str, str]:
-    """For a child with the node's driver and our own modules."""
+    """The environment of a child with the node's driver and our own modules."""
     return {**node.environment, "PYTHONPATH": str(TESTS)}
 
 

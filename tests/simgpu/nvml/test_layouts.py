@@ -41,7 +41,7 @@ LAYOUTS = {
     "nvml_fabric": "nvmlGpuFabricInfo_t",
     "nvml_fabric_v3": "nvmlGpuFabricInfo_v3_t",
 }
-"""Of all structs in abi.h; the header no longer has nvml_event_v1."""
+"""Layouts of all structs in abi.h; the header no longer has nvml_event_v1."""
 FIELDS = {
     "nvml_pci": {"bus": "bus", "device_id": "pciDeviceId", "bus_id": "busId"},
     "nvml_memory": {"free": "free", "used": "used"},

@@ -132,7 +132,7 @@ class Timeline:
         os.close(self.fd)
 
     def begin(self, row: int) -> None:
-        """As simgpud does when a process begins and when it is gone."""
+        """Reset the row as simgpud does when a process begins and when it is gone."""
         self._library.sim_row_reset(ctypes.byref(self._at), ctypes.c_uint32(row))
 
     def publish(self, row: int, end: int) -> None:

@@ -34,7 +34,7 @@ def _begun(rows: int) -> Timeline:
 
 
 def _play(line: Timeline, steps: list[tuple[int, int, int]], looks: list[int] | None = None) -> int:
-    """As processes do: before it publishes after a rest, a process advances the card to now.
+    """Play the steps as processes do: before it publishes after a rest, a process advances the card to now.
 
     Returns a moment after the last step.
     """

@@ -31,7 +31,7 @@ class Users:
         self._tasks: set[asyncio.Task[None]] = set()
         self._number = 0
         self.failures = 0
-        """Of our own requests, which a loaded API server may refuse."""
+        """Failures of our own requests, which a loaded API server may refuse."""
 
     async def come(self, rate: float, until: float) -> None:
         """Create pods at that rate until then; late ones are created as soon as possible."""

@@ -38,7 +38,7 @@ QUOTA: Final = {
     f"requests.{GPU_MILLI}": "90000",
     "requests.cpu": "200",
 }
-"""Of the whole namespace: more than a team of that size has."""
+"""The quota of the whole namespace: more than a team of that size has."""
 HUGE_BYTES: Final = 1_400_000
 NAMES: Final = 10_000
 LABELS: Final = 30_000
@@ -50,9 +50,9 @@ TIDIED: Final = 0.7
 CROWDING_MILLI: Final = "240"
 ALLOWED_EXPRESSIONS: Final = 400
 ALLOWED_TERMS: Final = 32
-"""Of one pod: as many as the scheduler reads."""
+"""Terms of one pod: as many as the scheduler reads."""
 DEPTH: Final = 2_000
-"""Of nested objects; the API server accepts five times as many."""
+"""Depth of nested objects; the API server accepts five times as many."""
 TEXTS: Final = 20
 TEXT_BYTES: Final = 250_000
 """Nearly all that annotations may have."""
@@ -282,7 +282,7 @@ class Attacker:
         return True in found
 
     def _crowding(self) -> dict[str, Any]:
-        """As slow to decide on as a pod may be."""
+        """The spec of a pod that is as slow to decide on as possible."""
         self._crowd += 1
         expressions = [
             {"key": f"f{self._crowd}-{number}", "operator": "DoesNotExist"} for number in range(ALLOWED_EXPRESSIONS)

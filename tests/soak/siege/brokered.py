@@ -104,7 +104,7 @@ def p99(asked: Sequence[Asked]) -> float:
 
 
 def brokered(chain: Chain, *, beside: str) -> Brokered:
-    """On the other card of this one's node."""
+    """Start it on the other card of this one's node."""
     program = compiled(PROGRAM, flags=("-std=gnu11", f"-I{CHECKOUT / 'isolation/preload/core'}"))
     chain.rig.registry.push(images.preloadable().with_files({COMMAND: program}), IMAGE)
     cards = [{each.id for each in stage.cards()} for stage in chain.advertisers.values()]

@@ -58,7 +58,7 @@ class SharedCard:
     neighbour: Pod
     attacker: Pod
     card: str = ""
-    """Its id."""
+    """The card's id."""
     most_bytes: int = 0
     readings: list[Reading] = field(default_factory=list[Reading])
     _busy_ns: dict[int, int] = field(default_factory=dict[int, int])

@@ -14,7 +14,7 @@ PROBE_EVERY_S: Final = 1.0
 PROBE_WITHIN_S: Final = 1.0
 """As in the manifests' probes, which name no timeout."""
 FAILURES: Final = 3
-"""In a row: then kubelet would restart the container."""
+"""Failures in a row after which kubelet would restart the container."""
 
 
 class Caller(NamedTuple):

@@ -55,7 +55,7 @@ class Urgent:
         return len(self._waiting)
 
     async def come(self) -> None:
-        """One after the other, until cancelled."""
+        """Create them one after the other, until cancelled."""
         spec = {"priorityClassName": CLASS, **only_on(ARENA)}
         while True:
             self._number += 1

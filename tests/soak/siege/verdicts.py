@@ -14,7 +14,7 @@ class Verdict(StrEnum):
     """The scheduler has no more descriptors than its bounds allow."""
     MEMORY = "memory"
     WATCHES = "watches"
-    """Clients that watch all pods go on, whatever these contain."""
+    """Clients that watch all pods go on, with any contents."""
     WAITS = "waits"
     PLACED = "placed"
     URGENT = "urgent"

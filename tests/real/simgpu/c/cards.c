@@ -68,7 +68,7 @@ static void print_cuda(size_t bytes) {
     }
 }
 
-/* cards [MIB]: with a number, allocates so much of each card by CUDA and waits for a signal. */
+/* cards [MIB]: with a number, allocates this much of each card by CUDA and waits for a signal. */
 int main(int argc, char **argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc > 1) print_cuda((size_t)atoll(argv[1]) << 20);

@@ -1,4 +1,4 @@
-"""A broker for each module of tests, with containers of their own for each test."""
+"""A broker for each module of tests, with separate containers for each test."""
 
 from __future__ import annotations
 

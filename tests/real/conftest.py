@@ -1,7 +1,7 @@
 """Tests on real components. `rig` is one rig with two nodes for the whole run; a failure shows the end of every log.
 
-A folder that needs another cluster has a `lasting_stage` of its own. A test that leaves something on a rig that others
-use fails, and so does one that takes something of it.
+A folder that needs another cluster has a `lasting_stage` of its own. A test fails if it leaves something on a rig that
+others use, or removes something from it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,10 @@ def watch_over_rigs() -> Watch:
 
 @pytest.fixture(autouse=True)
 def shared_rigs_as_before(watch_over_rigs: Watch) -> Iterator[None]:
-    """Set up before all other fixtures of a test and torn down after them; wider ones are set up before it."""
+    """Set up before all other fixtures of a test and torn down after them.
+
+    Fixtures of a wider scope are set up before it.
+    """
     before = watch_over_rigs.before()
     yield
     if changes := watch_over_rigs.after(before):
@@ -52,7 +55,7 @@ def shared_rigs_as_before(watch_over_rigs: Watch) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def lasting_stage() -> Iterator[ClusterStage]:
-    """Two nodes: kubelet of the first speaks through crishim, that of the second does not."""
+    """Two nodes: only the first one's kubelet speaks through crishim."""
     nodes = {NODE: node_settings(Ed25519PrivateKey.generate()), "n2": NodeSettings()}
     with running(RigSettings(nodes=nodes), say=print, keep_logs=LOGS) as rig:
         yield ClusterStage(rig)
@@ -60,7 +63,7 @@ def lasting_stage() -> Iterator[ClusterStage]:
 
 @pytest.fixture
 def rig(lasting_stage: ClusterStage) -> Iterator[Rig]:
-    """For the report of a failure, which shows the rig's logs."""
+    """Registers the rig, whose logs the report of a failure shows."""
     yield lasting_stage.rig
     sys.stdout.write(lasting_stage.said)
     lasting_stage.rig.cluster.close()
@@ -68,6 +71,6 @@ def rig(lasting_stage: ClusterStage) -> Iterator[Rig]:
 
 @pytest.fixture
 def stage(lasting_stage: ClusterStage, rig: Rig) -> Iterator[ClusterStage]:
-    """No pod of the test is there afterwards."""
+    """The test's pods are deleted afterwards."""
     yield lasting_stage
     lasting_stage.clear()

@@ -1,7 +1,7 @@
-"""`tools/real`: asks the card of this machine, in the order of the questions' worth, for as long as it may.
+"""`tools/real`: asks this machine's card the questions in order of importance, within a limit of time.
 
-Exit status: 0 when every row that was answered is as expected; 3 where one differs; 1 where there is no card, a row
-failed, or the card is not as it was; 2 usage; 130 when it was interrupted.
+Exit status: 0 when every answered row is as expected; 3 when one differs; 1 when there is no card, a row failed, or the
+card is not as it was; 2 usage; 130 when it was interrupted.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _USAGE: Final = 2
 
 
 class WrongWords(Exception):
-    """What was typed can't be done; the message says what to type."""
+    """The command line is invalid; the message says what to type."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if given.list:
             sys.stdout.writelines(f"{row.name:28} {row.cost_s:4g} s  {row.asks}\n" for row in rows)
             return 0
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was started is ended then, too
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that child processes are ended, too
         with leaving_nothing(), _card(given.simulated):
             until = began + given.minutes * 60
             return _said(ask(rows, given.out, known, until, own_card=given.own_card, say=_say), given.out)
@@ -68,7 +68,7 @@ def _refuse(why: str, status: int) -> int:
 
 
 def _wanted(given: argparse.Namespace) -> tuple[Sequence[Row], Result]:
-    """The rows to ask, in their order, and what is known. A file that has no answers is never written over."""
+    """The rows to ask, in order, and the known answers. A file that contains no answers is never overwritten."""
     earlier = _read(given.out) if given.out.exists() else Result()
     missing = _read(given.missing) if given.missing else Result()
     try:
@@ -109,7 +109,7 @@ def _say(text: str) -> None:
 
 @contextmanager
 def _card(simulated: str | None) -> Generator[None]:
-    """The machine's own, or a simulated one, which programs find as they would find a driver."""
+    """The machine's own card, or a simulated one that programs find like a real driver."""
     if simulated is None:
         yield
         return

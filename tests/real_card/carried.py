@@ -1,6 +1,7 @@
 """Checks a carried folder before it is used: `python3 carried.py FOLDER [CHECKOUT]`. Standard library only.
 
-It must be for this interpreter, whole, and made from the sources of the checkout that it lies in. Exit 1: it is not.
+It must be for this interpreter, complete, and made from the sources of the checkout that contains it. Exit 1: it is
+not.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ AGAIN = "run `tools/real carry` again where partage was made ready"
 
 
 class Unfit(Exception):
-    """The folder is of no use here; the message says why."""
+    """The folder is unusable here; the message says why."""
 
 
 def sum_of(path: Path) -> str:
@@ -24,7 +25,7 @@ def sum_of(path: Path) -> str:
 
 
 def check(folder: Path, checkout: Path | None, python: str) -> None:
-    """Raises `Unfit`."""
+    """Raise `Unfit` if it is unusable."""
     try:
         sums = _sums(folder)
         meant, commit = ((folder / name).read_text().strip() for name in (PYTHON, COMMIT))

@@ -1,7 +1,7 @@
-"""Makes one folder that asks a card on a machine with a driver and Python alone: `tools/real carry`.
+"""Makes one folder that can ask a card on a machine with only a driver and Python: `tools/real carry`.
 
-It has our sources, their packages for that Python, and the C programs, built here. It is made beside its place and
-renamed, so what has its name is whole.
+It has our sources, their packages for that Python, and the C programs, built here. It is made under another name and
+renamed, so under its own name it is complete.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class NotCarried(Exception):
 
 
 def carry(folder: Path, python: str) -> int:
-    """Its size in bytes."""
+    """Make the folder; return its size in bytes."""
     if folder.exists() and not (folder / COMMIT).is_file():
         raise NotCarried(f"{folder} is there, and is no carried folder; remove it or name another one")
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -90,7 +90,7 @@ def _install(site: Path, python: str) -> None:
         lock.flush()
         argv = [
             *(str(ROOT / ".venv/bin/uv"), "pip", "install", "--quiet", "--require-hashes", "--no-deps"),
-            *("--link-mode", "copy"),  # what is stripped must be no other installation's
+            *("--link-mode", "copy"),  # stripping must not change another installation's files
             *("--only-binary", ":all:", "--python-platform", "x86_64-manylinux_2_28", "--python-version", python),
             *("--target", str(site), "-r", lock.name),
         ]

@@ -1,9 +1,9 @@
-"""Compares what a driver told with what is recorded, fact by fact.
+"""Compares the facts from a driver with recorded ones.
 
 A fact is a line `area.case.fact = value`; the last one of each case is its outcome. Only recorded facts are compared,
-so a record may hold as much as its source knows. A case that was not asked, or that either side skipped, is left out.
-A difference that is listed in the file of differences is told and forgiven; an entry there that forgives nothing any
-more is stale. `tools/real facts` prints it.
+so a record may be partial. A case that was not run, or that either side skipped, is left out. A difference listed in
+the file of differences is reported and excused; an entry there that no longer excuses anything is stale. `tools/real
+facts` prints it.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 NOTHING: Final = "nothing"
-"""Instead of the value of a fact that was not told."""
+"""Replaces the value of a missing fact."""
 _LINE: Final = re.compile(r"([a-z][\w]*\.[a-z][\w]*)\.(\w+) = ?(.*)", re.ASCII)
 
 
 class Unreadable(Exception):
-    """A file is not what it should be; the message says where and what."""
+    """A file is invalid; the message says where and why."""
 
 
 @dataclass(frozen=True)
 class Listed:
-    """A difference that is known: one pattern of names of facts."""
+    """A known difference: one pattern of facts' names."""
 
     pattern: str
     reason: str
@@ -34,13 +34,13 @@ class Listed:
 
 @dataclass(frozen=True)
 class Difference:
-    """A fact that was told otherwise than it is recorded."""
+    """A fact that differs from its record."""
 
     fact: str
     told: str
     recorded: str
     reason: str | None
-    """Why it is known to differ."""
+    """Why the difference is known."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,11 @@ class Comparison:
     compared: int
     differences: tuple[Difference, ...]
     stale: tuple[str, ...]
-    """Patterns that forgive nothing."""
+    """Patterns that excuse nothing."""
 
     @property
     def fine(self) -> bool:
-        """Whether nothing needs a look."""
+        """Whether nothing needs attention."""
         return not self.stale and all(one.reason is not None for one in self.differences)
 
 
@@ -104,7 +104,7 @@ def _entry(entry: object, where: str) -> Iterator[Listed]:
 
 
 def compare(told: Mapping[str, str], recorded: Mapping[str, str], listed: Sequence[Listed]) -> Comparison:
-    """Every recorded fact of a case that was asked and that neither side skipped."""
+    """Every recorded fact of a case that was run and that neither side skipped."""
     asked = {_case(fact) for fact in told}
     skipped = {_case(fact) for side in (told, recorded) for fact, value in side.items() if _is_skipped(fact, value)}
     facts = [fact for fact in recorded if _case(fact) in asked - skipped]
@@ -132,7 +132,7 @@ def _reason(fact: str, listed: Sequence[Listed]) -> str | None:
 def _stale(
     listed: Sequence[Listed], facts: Sequence[str], differing: set[str], asked: set[str], told: Mapping[str, str]
 ) -> Iterator[str]:
-    """Entries that match only facts that agree, or none of an asked case; of others this record says nothing."""
+    """Entries that match only equal facts, or none of a case that was run; this record can't judge others."""
     for pattern in dict.fromkeys(one.pattern for one in listed):
         matched = [fact for fact in facts if fnmatchcase(fact, pattern)]
         unknown = _case(pattern) in asked and not any(fnmatchcase(fact, pattern) for fact in (*told, *facts))
@@ -144,7 +144,7 @@ def _stale(
 
 
 def lines_of(comparison: Comparison) -> Iterator[str]:
-    """One for each difference and each stale entry."""
+    """A line for each difference and each stale entry."""
     for one in comparison.differences:
         verdict, why = ("differs", "") if one.reason is None else ("listed ", f" ({one.reason})")
         yield f"{verdict} {one.fact}: told {one.told}, recorded {one.recorded}{why}"
@@ -153,7 +153,7 @@ def lines_of(comparison: Comparison) -> Iterator[str]:
 
 
 def summary(comparison: Comparison) -> str:
-    """For people, after the lines."""
+    """A summary for people, after the lines."""
     known = sum(one.reason is not None for one in comparison.differences)
     unlisted = len(comparison.differences) - known
     return f"{comparison.compared} facts compared: {unlisted} differ, {known} are listed, {len(comparison.stale)} stale"

@@ -1,4 +1,4 @@
-"""Prints what a driver told the conformance program, sorted, or compares it: `tools/real facts FILE`."""
+"""Prints a driver's facts from the conformance program, sorted, or compares them: `tools/real facts FILE`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from real_card.rows.conformance import PREFIX, SOURCES
 
 
 def told(found: Result) -> dict[str, str]:
-    """Of the last run that asked; each area is a row."""
+    """Facts of the last run that asked; each area is a row."""
     facts: dict[str, str] = {}
     for answer in sorted(found.answers, key=lambda each: found.runs[each.run].began):
         if answer.row.startswith(f"{PREFIX}-"):

@@ -1,6 +1,6 @@
-"""Where questions are asked: the checkout, its interpreters, the driver that programs find, and what is built.
+"""The environment of the questions: checkout, interpreters, the driver that programs find, and built programs.
 
-A run is told by its environment, so that each row's process knows the same.
+Environment variables configure a run, so that each row's process sees the same.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[2]
 CACHE: Final = ROOT / ".cache/real"
 CARRIED_COMMIT: Final = ROOT / "commit"
-"""What a carried folder is of."""
+"""The commit of a carried folder."""
 PYTHON: Final = "PARTAGE_REAL_PYTHON"
-"""The interpreter whose frameworks are tried; by default the first `python3` but for our own."""
+"""The interpreter whose frameworks are tried; by default the first `python3` except for our own."""
 PROGRAMS: Final = "PARTAGE_REAL_PROGRAMS"
-"""A folder with flood and costs ready made, for machines without a compiler."""
+"""A folder with prebuilt flood and costs, for machines without a compiler."""
 DRIVER_ROOT: Final = "PARTAGE_REAL_DRIVER_ROOT"
-"""Where the broker finds the driver's libraries; the runner lays it out."""
+"""The broker's root of the driver's libraries; the runner creates it."""
 DRIVER_PAST: Final = "PARTAGE_REAL_DRIVER_PAST"
-"""The driver by a name that the library does not know: who opens it is past the library. The runner makes it."""
+"""The driver by a name that the library does not know: opening it bypasses the library. The runner creates it."""
 SIMULATED: Final = "PARTAGE_REAL_SIMULATED"
 _OUR_OWN: Final = ("PYTHONPATH", "PYTHONPYCACHEPREFIX", "VIRTUAL_ENV")
 _LIBRARIES: Final = ("libcuda.so.1", "libnvidia-ml.so.1")
@@ -39,11 +39,11 @@ print(next(l.split(None, 5)[5].strip() for l in open("/proc/self/maps") if sys.a
 
 
 class NoGround(Exception):
-    """There is nothing to ask, or nothing to ask it with; the message says what to do."""
+    """Nothing to ask, or no means to ask it; the message says what to do."""
 
 
 def user_python() -> str:
-    """Of the programs that stand for users'."""
+    """The interpreter of programs that represent users'."""
     if said := os.environ.get(PYTHON):
         return said
     own = ROOT / ".venv/bin"
@@ -52,7 +52,7 @@ def user_python() -> str:
 
 
 def program(module: str, *words: str) -> list[str]:
-    """A user's program of ours."""
+    """The command of one of our programs that represent users'."""
     return [user_python(), "-m", f"real_card.programs.{module}", *words]
 
 
@@ -61,7 +61,10 @@ def stage(module: str, *words: str) -> list[str]:
 
 
 def user_environment() -> Mapping[str, str]:
-    """Ours, but for what is meant for our own interpreter. Theirs finds what it compiled of its frameworks."""
+    """Our environment without variables for our own interpreter.
+
+    The user's interpreter finds its frameworks' compiler caches.
+    """
     kept = {name: value for name, value in os.environ.items() if name not in _OUR_OWN}
     return {**kept, "PYTHONPATH": str(ROOT / "tests"), "PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -76,7 +79,7 @@ def driver_file(name: str) -> Path:
 
 
 def lay_out_driver(folder: Path) -> Path:
-    """A driver root with the libraries that are found, for the broker: wherever the loader has them from."""
+    """A driver root for the broker, with the libraries that the loader finds anywhere."""
     target = folder / _FOLDER
     target.mkdir(parents=True)
     for name in _LIBRARIES:
@@ -93,7 +96,7 @@ def is_simulated() -> bool:
 
 
 def commit() -> str:
-    """Of the checkout, and whether it was changed since; of a carried folder, as it was then; else nothing."""
+    """The checkout's commit, and whether it was changed since; a carried folder's at its creation; otherwise empty."""
     argv = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     with suppress(OSError):
         return CARRIED_COMMIT.read_text().strip()
@@ -103,7 +106,7 @@ def commit() -> str:
 
 
 def built_programs() -> Path:
-    """The folder of flood and costs: ready made, or built now where there is a compiler. Raises `NoGround`."""
+    """The folder of flood and costs: prebuilt, or built now if there is a compiler. Raises `NoGround`."""
     if said := os.environ.get(PROGRAMS):
         return Path(said)
     folder = CACHE / "programs"

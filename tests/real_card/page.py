@@ -1,7 +1,7 @@
-"""Writes docs/real-card.md: what was expected of a card beside what was found, and in which run.
+"""Writes docs/real-card.md: the expected answers beside the found ones, and their runs.
 
-`tools/real page FILE...` first merges the answers into tests/real_card/results.json, which is committed. Without any,
-each row says "not yet".
+`tools/real page FILE...` first merges the answers into tests/real_card/results.json, which is committed. A row without
+an answer has "not yet".
 """
 
 from __future__ import annotations
@@ -77,7 +77,10 @@ def _row(row: Row, answers: Sequence[Answer | None], numbers: Mapping[str, int])
 
 
 def _judged_now(row: Row, answer: Answer) -> Answer:
-    """By what is expected today. What was answered before the question was changed keeps the verdict that it got."""
+    """Judge by today's expectation.
+
+    An answer from before the question was changed, which can't be judged, keeps its verdict.
+    """
     if answer.state != "answered" or not answer.facts:
         return answer
     try:
@@ -88,7 +91,7 @@ def _judged_now(row: Row, answer: Answer) -> Answer:
 
 
 def _cell(answer: Answer | None, numbers: Mapping[str, int]) -> str:
-    """What differs, and what failed, is marked; the number is the run's."""
+    """Differences and failures are marked; the number is the run's."""
     if answer is None or answer.state == result.NO_TIME:
         return _NOT_YET
     text = answer.found.replace("|", "\\|").replace("\n", " ")

@@ -1,4 +1,4 @@
-"""What is asked next: the most worthwhile row that fits into the time and the memory that are left. Pure."""
+"""Chooses the next row: the most important one that fits into the remaining time and memory. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from real_card.row import Row
 
 MANAGED_PART: Final = 2
-"""Managed memory beyond this part of what is free can hang a card that others use, too."""
+"""Managed memory beyond this part of the free memory can hang a card that others use, too."""
 
 
 class Step(NamedTuple):
@@ -19,13 +19,13 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Ground:
-    """What a run may take of the card."""
+    """Limits on a run's use of the card."""
 
     free_bytes: int
     own_card: bool = False
 
     def forbids(self, row: Row) -> str | None:
-        """Why a row is not asked here however much time there is."""
+        """Why a row is never asked here, independent of time."""
         if self.own_card or row.managed_bytes <= self.free_bytes // MANAGED_PART:
             return None
         asked, free = row.managed_bytes >> 20, self.free_bytes >> 20
@@ -35,12 +35,15 @@ class Ground:
 
 
 def next_step(rows: Sequence[Row], left_s: float) -> Step | None:
-    """The first of these rows, in the order of their worth, that can be expected to end in time."""
+    """The most important of these rows that is expected to end in time."""
     return next((Step(row, min(row.limit_s, left_s)) for row in rows if row.cost_s <= left_s), None)
 
 
 def named(rows: Sequence[Row], names: Sequence[str]) -> list[Row]:
-    """Those of these names; a name that no row has means all that begin with it and a dash. Raises `KeyError`."""
+    """The rows with these names. An unknown name means all rows that begin with it and a dash.
+
+    Raises `KeyError`.
+    """
     known = {row.name for row in rows}
     found = set[str]()
     for name in names:

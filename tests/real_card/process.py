@@ -1,7 +1,7 @@
-"""One row's processes: run within a time, and none of them left afterwards.
+"""One row's processes: run within a time limit, and none of them left afterwards.
 
-A row starts brokers and programs of its own, and any of these may hang or die; what it leaves becomes our child, since
-this process is the reaper of all below it.
+A row starts its own brokers and programs, any of which may hang or die; orphans become our children, since this process
+is the subreaper of all its descendants.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ENDS_S: Final = 10.0
 @dataclass(frozen=True)
 class Done:
     status: int | None
-    """None: it was ended for its time."""
+    """None: it was killed at its time limit."""
     seconds: float
     said: str
     complained: str
@@ -42,7 +42,7 @@ def reap_all_below() -> None:
 
 @contextmanager
 def leaving_nothing() -> Generator[None]:
-    """What was started within is ended at its end, or by another process should this one be killed."""
+    """End the processes started within, at its end, or by another process if this one is killed."""
     outer, mark = os.environ.get(leftovers.MARK), secrets.token_hex(8)
     watcher = leftovers.watch(os.getpid(), mark)
     os.environ[leftovers.MARK] = mark
@@ -85,7 +85,7 @@ def run(argv: Sequence[str], environment: Mapping[str, str], *, limit_s: float, 
 
 
 class _Tail:
-    """The end of what a program says, however much that is."""
+    """The end of a program's output, of any length."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
@@ -106,7 +106,7 @@ class _Tail:
 
 
 def end_others(spared: Collection[int]) -> None:
-    """Kills every process below this one, whatever session it made, but those; what ends leaves us its children."""
+    """Kill all descendants except these, in any session; orphans become our children meanwhile."""
     until = time.monotonic() + _ENDS_S
     while (left := [pid for pid in _children() if pid not in spared]) and time.monotonic() < until:
         for pid in left:

@@ -1,6 +1,6 @@
-"""The file of answers: which runs there were, on which cards, and what each row answered in which of them.
+"""The file of answers: the runs, their cards, and the answer of each row in each run.
 
-Files of several runs and machines are merged. For each row, card and driver the newest answer stands; a row that a run
+Files of several runs and machines are merged. For each row, card and driver the newest answer counts; a row that a run
 had no time for never replaces an answer. Merging is associative, commutative and idempotent, so no order loses one.
 """
 
@@ -18,7 +18,7 @@ from partage_base.files import write_whole
 VERSION: Final = 2
 NO_TIME: Final = "no time"
 State = Literal["answered", "absent", "failed", "hung", "no time"]
-"""What became of a row: answered; the machine lacks something; its program failed; was ended; there was no time."""
+"""A row's result: answered; the machine lacks something; its program failed; it was ended; there was no time."""
 SETTLED: Final = frozenset(("answered", "absent"))
 
 
@@ -31,7 +31,7 @@ class Run(Struct, frozen=True, kw_only=True):
     """Card, driver and kernel; nothing that identifies the machine."""
     before: dict[str, Any]
     after: dict[str, Any] = {}
-    """The card's settings and processes, before the first row and after the last; empty if the run was cut off."""
+    """The card's settings and processes, before the first row and after the last; empty if the run was interrupted."""
 
     @property
     def left_as_found(self) -> bool:
@@ -45,16 +45,16 @@ class Run(Struct, frozen=True, kw_only=True):
 class Answer(Struct, frozen=True, kw_only=True):
     row: str
     run: str = ""
-    """The name of its run; empty until a file has it."""
+    """The name of its run; empty until it is in a file."""
     state: State
     seconds: float = 0.0
     agrees: bool | None = None
-    """None: nothing was expected, or only a card can tell and this was none."""
+    """None: nothing was expected, or only a real card can answer and this was none."""
     found: str = ""
-    """In words; where it failed or was not asked, why."""
+    """A sentence; for a row that failed or was not asked, the reason."""
     facts: dict[str, Any] = {}
     only_card: bool = False
-    """The answer of a simulated card to what only a real one knows."""
+    """A simulated card's answer to a question that only a real one can answer."""
 
 
 class Result(Struct, frozen=True, kw_only=True):
@@ -98,7 +98,7 @@ def _encoded(value: Struct) -> bytes:
 
 
 def settled(result: Result, *, simulated: bool) -> set[str]:
-    """The rows that some card answered, or that a machine lacks something for. Simulated ones settle none for real."""
+    """Rows that some card answered, or that a machine lacks something for. Simulated cards settle none for real."""
     return {
         answer.row
         for answer in result.answers
@@ -107,11 +107,11 @@ def settled(result: Result, *, simulated: bool) -> set[str]:
 
 
 def write(path: Path, result: Result) -> None:
-    """Whole or not at all, so that a kill between two writes leaves the former file."""
+    """Written atomically, so that a kill leaves the former file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n")
 
 
 def read(path: Path) -> Result:
-    """Raises `msgspec.MsgspecError` for what is no result, `OSError` for what cannot be read."""
+    """Raises `msgspec.MsgspecError` for an invalid file, `OSError` for an unreadable one."""
     return msgspec.json.decode(path.read_bytes(), type=Result)

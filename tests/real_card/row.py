@@ -1,4 +1,4 @@
-"""One question to a card: what it asks, what is expected, what it costs, and who judges the answer. Pure."""
+"""One question to a card: its program, the expected answer, its cost, and its judge. Pure."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from enum import Enum
 from typing import Any, Final, NamedTuple
 
 Facts = Mapping[str, Any]
-"""What a program answered, as JSON has it."""
+"""A program's answer, decoded from JSON."""
 ABSENT: Final = "absent"
 """A fact with this name says what the machine lacks for the question; then there is nothing to judge."""
 ALSO: Final = "also"
-"""Facts for other rows that the program learnt on its way, by their names."""
+"""Facts for other rows that the program found as well, by row."""
 _LEAST_LIMIT_S: Final = 15.0
 _LIMIT_IN_COSTS: Final = 3.0
 
 
 class Runs(Enum):
-    """Where the row's program runs."""
+    """The place of the row's program."""
 
     BARE = "bare"
     CONTAINED = "contained"
     BOTH = "both"
-    """First as it is, then in a container."""
+    """First directly, then in a container."""
     STAGE = "stage"
-    """It makes its containers itself."""
+    """It creates its containers itself."""
     CONFORMANCE = "conformance"
     """It is an area of the conformance program."""
 
 
 class Judgement(NamedTuple):
-    """What was found, in words; whether it is what was expected, None where nothing was."""
+    """What was found, as a sentence; whether it is as expected, None if nothing was."""
 
     agrees: bool | None
     found: str
@@ -43,18 +43,18 @@ class Row:
     asks: str
     expected: str
     program: tuple[str, ...]
-    """A module of `programs` or `stages`, and words for it; or an area of the conformance program."""
+    """A module of `programs` or `stages`, and its arguments; or an area of the conformance program."""
     judge: Callable[[Facts], Judgement]
     runs: Runs = Runs.BARE
     cost_s: float = 4.0
-    """What it takes on two processors that do nothing else; with less time left it is not begun."""
+    """Duration on two otherwise idle processors; with less time left it is not begun."""
     managed_bytes: int = 0
-    """The managed memory that its programs ask for at a time."""
+    """The most managed memory that its programs allocate at a time."""
     only_card: bool = False
-    """Whether a simulated card's answer says nothing: it is written down and not judged."""
+    """Whether a simulated card's answer is meaningless: it is recorded and not judged."""
     environment: tuple[tuple[str, str], ...] = ()
 
     @property
     def limit_s(self) -> float:
-        """After so long it hangs, and is ended."""
+        """After this time it counts as hung, and is ended."""
         return _LEAST_LIMIT_S + _LIMIT_IN_COSTS * self.cost_s

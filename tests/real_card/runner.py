@@ -1,6 +1,6 @@
-"""Asks rows one after the other within one budget of time, and writes each answer down at once.
+"""Asks rows one after the other within one budget of time, and writes each answer at once.
 
-A row that crashes, hangs or answers nonsense is an answer of that row, never the end of the run.
+A row that crashes, hangs or prints nonsense is an answer of that row, never the end of the run.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from real_card.row import ABSENT, ALSO, Row, Runs
 from real_card.rows import EVERY
 
 END_S: Final = 10.0
-"""Kept of the budget for the last look at the card."""
+"""Reserved in the budget for the last look at the card."""
 _LEAST_S: Final = 1.0
 _SAID: Final = 600
 _LOGGED: Final = 16 << 10
-"""Characters of each of its streams that are kept of a row that is not as expected."""
+"""Characters of each of its streams that are kept of a row with an unexpected result."""
 _IDENTIFIES: Final = ("uuid",)
 
 Say = Callable[[str], None]
@@ -51,12 +51,12 @@ Say = Callable[[str], None]
 
 class Asks(Protocol):
     def answers(self, step: Step) -> Iterator[Answer]:
-        """The row's own, and those of others that its program learnt besides."""
+        """The row's own answer, and those to other rows that its program found as well."""
         ...
 
 
 class Answers:
-    """All that is known, in its file; this run's part of it grows."""
+    """All known answers, in their file; this run adds to them."""
 
     def __init__(self, path: Path, earlier: Result, run: Run) -> None:
         self._path, self._known, self._run = path, earlier, run
@@ -83,7 +83,7 @@ class Answers:
 def ask(  # noqa: PLR0913  what a run is
     rows: Sequence[Row], path: Path, earlier: Result, until: float, *, own_card: bool, say: Say
 ) -> Answers:
-    """Until that moment of the monotonic clock. Raises `NoGround` where there is no card to ask."""
+    """Ask until that time of the monotonic clock. Raises `NoGround` if there is no card to ask."""
     process.reap_all_below()
     built_programs()
     with tempfile.TemporaryDirectory(prefix="real-") as name:
@@ -106,7 +106,7 @@ def ask(  # noqa: PLR0913  what a run is
 
 
 def each_answer(runner: Asks, rows: Sequence[Row], ground: Ground, until: float) -> Iterator[Answer]:
-    """Every row once: asked, learnt by the way, or the reason why not."""
+    """Every row once: asked, answered by another's program, or the reason why not."""
     waiting = {row.name: row for row in rows}
     for row in rows:
         if why := ground.forbids(row):
@@ -162,7 +162,7 @@ class Runner:
         yield from (judged(row, done, also[row.name]) for row in EVERY if row.name in also)
 
     def _log_complaints(self, row: Row, done: process.Done) -> None:
-        """An answer has one line of what a program said; who mends it reads more."""
+        """An answer has one line of a program's output; debugging needs more."""
         with self._log.open("a") as log:
             log.write(
                 f"== {row.name}: ended with {done.status}\n{done.said[-_LOGGED:]}\n{done.complained[-_LOGGED:]}\n"
@@ -192,7 +192,7 @@ def _facts(row: Row, done: process.Done) -> dict[str, Any] | None:
 
 
 def judged(row: Row, done: process.Done, facts: dict[str, Any] | None) -> Answer:
-    """What a row's program said, as its answer."""
+    """A row's program's output, as its answer."""
     if done.status is None:
         return unanswered(row, "hung", f"not within {done.seconds:.0f} s: {_end(done.complained)}")
     if facts is None:
@@ -219,7 +219,7 @@ def unanswered(row: Row, state: State, why: str) -> Answer:
 
 
 def facts_in(said: str) -> dict[str, Any] | None:
-    """The last line that a program said, which is JSON; None where it is not."""
+    """The last line of output, if it is JSON, otherwise None."""
     try:
         facts = json.loads((said.splitlines() or [""])[-1])
     except ValueError:
@@ -228,5 +228,5 @@ def facts_in(said: str) -> dict[str, Any] | None:
 
 
 def _end(text: str) -> str:
-    """The last line: of a traceback, what went wrong."""
+    """The last line: of a traceback, the error."""
     return next((line.strip()[-_SAID:] for line in reversed(text.splitlines()) if line.strip()), "")

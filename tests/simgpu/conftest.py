@@ -1,4 +1,4 @@
-"""A node with two linked cards, for tests that ask for nothing else."""
+"""A node with two linked cards, for tests without other needs."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""The whole bundle, for all machines, twice from what was fetched: the archives are the same to the bit.
+"""Builds the whole bundle for all machines twice from the same downloads: the archives are identical to the bit.
 
     make soak-bundle
     tools/named soak bundle --fetch      # fetches all of it again first
 
-Each build has a cache of its own, in another folder; the second one is for a user with another umask, time zone and
-seed of hashes. `make test` does as much for the tree of nodes of this machine, without the compiler of C.
+Each build has a separate cache in another folder; the second one runs as a user with another umask, time zone and hash
+seed. `make test` does the same for this machine's node tree, without the C compiler.
 
-The last line has the seconds of each build, and the bytes of each tree as it lies on disk and packed.
+The last line has the seconds of each build, and the bytes of each tree on disk and packed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from soak.harness import ended
 
 _FETCHED: Final = ("debs", "uv")
 _MOST_OF_NODES: Final = (100_000_000, 30_000_000)
-"""Bytes of their tree, on disk and packed."""
+"""Bytes of the nodes' tree, on disk and packed."""
 _OTHERWISE: Final = {"TZ": "Asia/Kathmandu", "PYTHONHASHSEED": "7"}
 
 
@@ -52,7 +52,7 @@ def main() -> int:
 
 
 def _build(folder: Path, source: Path, *, fetch: bool, umask: int, env: dict[str, str]) -> float:
-    """As people build it."""
+    """Build as users do."""
     (folder / "cache").mkdir(parents=True)
     for name in () if fetch else _FETCHED:
         (folder / "cache" / name).symlink_to(source / name)
@@ -79,7 +79,7 @@ def _digest(path: Path) -> str:
 
 
 def _trees(archive: Path) -> dict[str, tuple[int, int]]:
-    """By the name of each: its bytes on disk, and packed."""
+    """For each tree, its bytes on disk and packed."""
     found: dict[str, tuple[int, int]] = {}
     with tarfile.open(archive) as tar:
         for member in tar:

@@ -1,11 +1,12 @@
-"""Programs of one container take and give back memory by every path, and none dies: none is refused with room.
+"""Programs of one container allocate and free memory by every path; none dies, and none is refused with room.
 
     make soak-calm                       # 5,000 rounds, half an hour on a free machine
     tools/named soak calm --rounds 500 --seed 7
 
-Half of the rounds crowd at the limit. In the others all together seldom want more than there is, so that what one is
-refused another has just given back: most refusals are then a matter of who was heard when. Nothing is excused here, as
-nothing is out of the broker's reach. Exit status: 0 done, 3 a refusal was wrong, or more was taken than the limit.
+Half of the rounds crowd at the limit. In the others the total demand seldom exceeds the limit, so that memory that one
+is refused has just been freed by another: most refusals then depend on the order of messages. Nothing is excused here,
+as nothing is out of the broker's reach. Exit status: 0 done, 3 a refusal was wrong, or more was allocated than the
+limit.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _PARTS: Final[Mapping[str, tuple[int, Mapping[str, Any]]]] = {
     "crowded": (RACED_MIB, {}),
     "at the edge": (1600, {"threads": 1, "operations": 40, "kinds": "plain,small,pitch,managed,mapped"}),
 }
-"""The limit in MiB, and what is another way in its course."""
+"""The limit in MiB, and the arguments that differ."""
 _TELL_EVERY: Final = 500
 
 
@@ -45,7 +46,7 @@ def main() -> int:
 
 
 def _raced(name: str, rounds: int, seed: int) -> tuple[Seen, list[str]]:
-    """What came of it, and what of that was wrong."""
+    """The results, and those that were wrong."""
     limit_mib, changes = _PARTS[name]
     with a_place(cards=(CARD,)) as place, tempfile.TemporaryDirectory() as folder:
         one = place.container(memory_mib=limit_mib)

@@ -1,14 +1,14 @@
-"""Claims come and go for twenty minutes while every part of the node and the cluster is killed; no budget is exceeded.
+"""Claims come and go while every component of node and cluster is killed; no budget is exceeded.
 
     make soak-claims             # 20 minutes
     tools/named soak claims --minutes 2 --seed 7
 
-One node, a real kubelet straight at containerd, kube-scheduler, simulated cards. Pods have claims of their own, or a
-named one together; their programs take memory up to their limit. Now and then one to three of driver, broker, kubelet,
-containerd, kube-scheduler and API server are killed together, in an order by chance, and started in another. After each
-step a witness compares what the API server allocated, what is on record, in CDI files, and what the broker keeps and
-counts. At the end all pods go, and nothing may be left of records, CDI files, rows, limits, and folders with sockets.
-It prints a line each minute and, as its last line, one JSON object. Exit status: 0 when all of it held, 3 when not.
+One node, a real kubelet directly at containerd, kube-scheduler, simulated cards. Pods have their own claims, or share a
+named one; their programs allocate memory up to their limit. Now and then one to three of driver, broker, kubelet,
+containerd, kube-scheduler and API server are killed together, in random order, and started in another. After each step
+a witness compares the API server's allocations with the records, the CDI files, and the broker's limits and accounts.
+At the end all pods go, and no records, CDI files, rows, limits or folders with sockets may be left. It prints a line
+each minute and, as its last line, one JSON object. Exit status: 0 when all of it held, 3 when not.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from support.isolation_stage import SERVING, told_by
 MOST_PODS: Final = 8
 KILL_EVERY: Final = 8
 MOST_KILLED: Final = 3
-"""Parts at once."""
+"""Components at once."""
 TOGETHER: Final = "together"
 RUNS_WITHIN_S: Final = 180.0
 OURS: Final = ("driver", "broker")
@@ -66,10 +66,10 @@ class Churn:
     ran: int = 0
     shared: int = 0
     asked: int = 0
-    """How often a program answered that was told to take memory."""
+    """How often a program answered an order to allocate memory."""
 
     def step(self) -> None:
-        """One pod comes or goes."""
+        """Create or delete one pod."""
         if self.living and (len(self.living) >= MOST_PODS or self.chance.random() < 0.4):
             self.end(self.chance.choice(self.living))
             return
@@ -84,7 +84,7 @@ class Churn:
         self.living.append(pod)
 
     def use(self) -> None:
-        """Programs that run take memory, as far as they get it."""
+        """Running programs allocate memory, as far as they can."""
         for pod in self.living:
             if pod.refresh()["status"]["phase"] == "Running":
                 self.asked += not pod.tried(SERVING[0], "ask", f"take {self.chance.choice((50, 300, 900))}").status
@@ -100,7 +100,7 @@ class Churn:
 
 
 def wrongs(stage: DraStage) -> Iterator[str]:
-    """What is not as it should be, now."""
+    """Inconsistencies at this moment."""
     claims = {each["metadata"]["uid"]: each for each in stage.rig.cluster.api.list(RESOURCE_CLAIMS.at(TEAM))}
     specs, sums = stage.specs(), Counter[str]()
     for told in told_by(stage.machine).containers:
@@ -132,7 +132,7 @@ def _wrong_limits(told: ContainerTold, record: ClaimRecord) -> Iterator[str]:
 
 
 def confirmed(stage: DraStage) -> set[str]:
-    """What stays: the driver and the broker do one thing after the other."""
+    """Inconsistencies that persist: the driver and the broker act one after the other."""
     found = set(wrongs(stage))
     if found:
         time.sleep(_SETTLES_S)
@@ -145,7 +145,7 @@ def _share(result: Json) -> int:
 
 
 def parts(stage: DraStage) -> dict[str, Component]:
-    """All that may die."""
+    """All components that may be killed."""
     control = stage.rig.control
     assert control.scheduler is not None
     return {
@@ -159,7 +159,7 @@ def parts(stage: DraStage) -> dict[str, Component]:
 
 
 def kill(stage: DraStage, turn: int, chance: random.Random) -> list[str]:
-    """Each of them in turn, some with others; all are there when this returns."""
+    """Kill each of them in turn, sometimes with others; all run when this returns."""
     there = parts(stage)
     first = list(there)[turn % len(there)]
     others = [name for name in there if name != first]
@@ -178,7 +178,7 @@ def kill(stage: DraStage, turn: int, chance: random.Random) -> list[str]:
 
 
 def _ready(component: Component, *, is_ours: bool) -> None:
-    """Others' programs end where they find no peer, and are started again, as by systemd; ours must not."""
+    """Others' programs exit when they find no peer, and are restarted, as by systemd; ours must not exit."""
     for _ in range(_STARTS):
         if not (component.is_running or is_ours):
             component.start()
@@ -199,7 +199,7 @@ def left(stage: DraStage) -> dict[str, Any]:
 
 
 def left_rows(stage: DraStage) -> int:
-    """What a broker that starts now would find; there is none any more when this returns."""
+    """Number of rows that a broker started now would find; none is left when this returns."""
     stage.broker.kill()
     with contextlib.closing(RowsFile(stage.root / ROWS, boot=boot_id())) as rows:
         return len(rows.found()) + len(rows.found_pieces())
@@ -224,7 +224,7 @@ def main() -> int:
 
 
 def _work(stage: DraStage, churn: Churn, minutes: float) -> tuple[Counter[str], list[str]]:
-    """How often each part was killed, and what was wrong."""
+    """How often each component was killed, and what was wrong."""
     kills, found, turn = Counter[str](), list[str](), 0
     for step in steps(minutes, lambda: f"{churn.made} pods, {churn.ran} of them ran; killed {dict(kills)}"):
         churn.step()

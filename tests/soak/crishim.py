@@ -1,11 +1,11 @@
-"""Pods come and go through crishim for half an hour; at the end it holds nothing that it did not hold after the start.
+"""Pods come and go through crishim for half an hour; at the end it holds no more than after the start.
 
     make soak-crishim            # 30 minutes
     tools/named soak crishim --minutes 5
 
 One node, a real kubelet. Every round makes pods of several shapes, some with cards, some that are refused, execs into
-them, reads their logs, and ends them; now and then crishim is told to reload. When the first minutes are over, and at
-the end, all pods go, crishim's collector gets its time, and what crishim holds is counted.
+them, reads their logs, and ends them; now and then crishim reloads its configuration. After the first minutes, and at
+the end, all pods are deleted, crishim's collector gets time to run, and crishim's holdings are counted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from unit.gpu_node.nodes import FIRST, SECOND
 WARM_UP_SHARE: Final = 0.2
 MOST_WARM_UP_MINUTES: Final = 5.0
 MOST_GROWTH_KIB: Final = 4096
-"""Of memory, between both counts: what an allocator keeps of its own accord."""
+"""Growth of memory between both counts that an allocator may keep."""
 RELOAD_EVERY: Final = 20
 _OPEN: Final = "partage_crishim_open_connections"
 
@@ -102,14 +102,14 @@ def _round(stage: Stage, churn: Churn) -> None:
 
 
 def _look_into(pod: Pod, churn: Churn) -> None:
-    if churn.rounds % 3 == 0:  # a kubectl for each is what takes time
+    if churn.rounds % 3 == 0:  # the kubectl for each takes most of the time
         pod.exec("hostname")
         churn.execs += 1
     pod.logs()
 
 
 def _settled(stage: Stage, churn: Churn) -> Holdings:
-    """When nothing is there any more, and everybody has had the time to see that; plugins run, whatever came last."""
+    """Holdings after all pods are gone and every component has had time to notice; plugins run, whatever came last."""
     _round(stage, churn)
     until("all containers are gone", lambda: None if not stage.containers() else "some are there", within_s=120)
     until(

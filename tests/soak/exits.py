@@ -1,12 +1,12 @@
-"""A thousand metered programs end while the card has work of them, without a wait, by each way to end.
+"""A thousand metered programs exit while the card has work of them, without waiting, by each way to exit.
 
     make soak-exits             # 1,000, and 60 under each tool; some ten minutes
     tools/named soak exits --ends 60 --tooled 6
 
-They have half of a simulated card's time, and another container floods it. A call of the driver after it has taken
-itself down ends the program, so that nothing of ours may make one. Then fewer do so under valgrind, and with the
-library and themselves built with each sanitizer. It prints what it found and, as its last line, one JSON object. Exit
-status: 0 when all is well, 3 when one ended badly or not at all, or a tool had something to report.
+They have half of a simulated card's time, and another container floods it. A call of the driver after its shutdown
+kills the program, so the library must not make one. Then fewer do so under valgrind, and with sanitizer builds of the
+library and the programs. It prints its findings and, as its last line, one JSON object. Exit status: 0 when all is
+well, 3 when one exited badly or not at all, or a tool reported something.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def sanitized(sanitizer: str, container: Container) -> Tool:
 
 
 def wrong_ends(count: int, tool: Callable[[Container], Tool], objects: Path | None = None) -> list[str]:
-    """So many, some at once."""
+    """Run this many, some at once."""
     with ends(objects) as container, ThreadPoolExecutor(AT_ONCE) as pool:
         chosen = tool(container)
         done = pool.map(lambda number: wrong_end(container, WAYS[number % len(WAYS)], chosen), range(count))

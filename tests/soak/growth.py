@@ -3,7 +3,7 @@
     make soak-growth                     # 100 seeds, some minutes
     tools/named soak growth --seeds 1000 --first 7
 
-Exit status: 0 done, 3 one held too much, was shown what is not there, or would have been stopped.
+Exit status: 0 done, 3 one held too much, was shown more than there is, or would have been stopped.
 """
 
 from __future__ import annotations

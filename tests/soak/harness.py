@@ -1,12 +1,12 @@
-"""What every soak `tests/soak/NAME.py` is written with: its options, what it says meanwhile, and its end.
+"""The frame of every soak `tests/soak/NAME.py`: its options, its progress output, and its end.
 
     asked = options("pools", minutes=10.0, seed=1)
     for _ in steps(asked.minutes, lambda: f"{made} pods"):
         ...
     return ended("pools", wrong, pods=made)
 
-What it says goes to stdout: at the end a table of figures, what was wrong, and as the last line one JSON object. Exit
-status: 0 when all held, 3 when something was wrong or nothing was proved.
+Output goes to stdout: at the end a table of figures, everything that was wrong, and as the last line one JSON object.
+Exit status: 0 when all held, 3 when something was wrong or nothing was proved.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from bench.measuring.table import columns
 
 EXIT_WRONG: Final = 3
 MOST_TOLD: Final = 20
-"""Lines of what is wrong; the figures have how many there are."""
+"""Lines about wrong results; the figures have their total."""
 _MINUTE_S: Final = 60.0
 
 
 def options(name: str, **defaults: float | str) -> argparse.Namespace:
-    """What was asked for on the command line: an option for each default, of its type."""
+    """The command line: an option for each default, of its type."""
     parser = argparse.ArgumentParser(prog=f"soak {name}", description=f"tests/soak/{name}.py says what it does")
     for option, default in defaults.items():
         flag = f"--{option.replace('_', '-')}"
@@ -41,7 +41,7 @@ def say(*lines: str) -> None:
 
 
 def steps(minutes: float, so_far: Callable[[], str]) -> Iterator[int]:
-    """The numbers of steps, from 1, until the time is up; each minute it says what came of them so far."""
+    """The numbers of steps, from 1, until the time is up; prints the progress each minute."""
     began = told = time.monotonic()
     number = 0
     while (now := time.monotonic()) < began + minutes * _MINUTE_S:
@@ -53,7 +53,10 @@ def steps(minutes: float, so_far: Callable[[], str]) -> Iterator[int]:
 
 
 def ended(name: str, wrong: Sequence[object], unproved: Mapping[str, object] | None = None, /, **figures: Any) -> int:
-    """Says the figures and what was wrong; answers the exit status. `unproved`: what to say where it did not happen."""
+    """Print the figures and everything wrong; return the exit status.
+
+    `unproved` is the message when nothing was proved.
+    """
     idle = [what for what, happened in (unproved or {}).items() if not happened]
     say(columns([[each.replace("_", " "), f"{value:g}"] for each, value in figures.items() if _is_number(value)]))
     say(*(f"WRONG: {each}" for each in wrong[:MOST_TOLD]), *(f"PROVES NOTHING: {what}" for what in idle))

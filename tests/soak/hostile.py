@@ -1,4 +1,4 @@
-"""One user and one container do all they can to harm others: nobody else is to notice.
+"""One user and one container do all they can to harm others: nobody else may notice.
 
     make soak-hostile                                       # 10 minutes
     tools/named soak hostile --seconds 60 --without prefixes  # with a mechanism taken out of a copy: must not hold
@@ -6,16 +6,16 @@
 
 Two real nodes with simulated cards and all of our daemons, a real API server, and made-up nodes for the rate. First
 innocent pods come alone, then beside an attacker: a user with the role `edit` in another namespace, connections to our
-ports, containers that flood the broker of their node, and one on a card that it shares. What became of pods is judged
-by the API server's own history, what containers took of a card by that card's own account, what daemons bore by their
-process and by probes like a kubelet's, and what the broker was to others by an innocent container that asks it.
+ports, containers that flood the broker of their node, and one on a card that it shares. Pods are judged by the API
+server's own history, containers' use of a card by that card's own account, daemons by their processes and by probes
+like a kubelet's, and the broker by an innocent container that calls it.
 
-The attack fills a small machine, so waits are judged without what a daemon waited for a processor: how long others
-wait for the daemon itself. Whole waits are told beside that.
+The attack saturates a small machine, so waits are judged without a daemon's waiting time for a processor: only the
+delay by the daemon itself. Whole waits are printed beside that.
 
-It prints a table and, as its last line, one JSON object. Exit status: 0 when everything was as it must be; 3 when not,
-or when something of the attack did not come about, so that nothing is proved. With --without it is 0 when what that
-mechanism is for was seen to fail, and 3 when not.
+It prints a table and, as its last line, one JSON object. Exit status: 0 when everything was correct; 3 when not, or
+when a part of the attack did not take place, so that nothing is proved. With --without it is 0 when the verdict that
+needs the mechanism failed, and 3 when not.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ WITHOUT_LIFE_CYCLES: Final = ControlSettings(
     apiserver_flags={"disable-admission-plugins": "TaintNodesByCondition"},
     controller_manager_flags={"controllers": "*,-node-lifecycle-controller"},
 )
-"""Made-up nodes have no kubelet whose silence could be told."""
+"""Made-up nodes have no kubelet whose silence could be noticed."""
 FLAGS: Final = ("--longest-grace-s", "5", "--lease-s", "15", "--renew-s", "10", "--retry-s", "2")
-"""Of the scheduler: it leads as in a cluster, and victims leave soon."""
+"""Flags of the scheduler: its lease is as in a cluster, and victims leave soon."""
 NOTES_FILE: Final = "waits"
 SHARES: Final = "partage-shares"
 HARM: Final = {
@@ -76,7 +76,7 @@ HARM: Final = {
     "pieces": (Verdict.BROKER, Verdict.CARD_TIME),
     "greetings": (Verdict.BROKER, Verdict.CARD_TIME),
 }
-"""What could come of an act, for those that are told in a row of their own."""
+"""Possible harm of those acts that have a separate row in the table."""
 
 
 def figures_of(course: Course) -> dict[str, float]:
@@ -173,7 +173,7 @@ async def lived_through(plan: Plan, chain: Chain, papers: Papers) -> int:
 
 
 def on_nodes(chain: Chain) -> tuple[SharedCard, Bare, Brokered]:
-    """What runs in containers; the API server knows HAMi's words, by the chart's policy for such a scheduler."""
+    """Containers of the siege; the API server knows HAMi's resources, by the chart's policy for such a scheduler."""
     rendered = helm_in(chain.root).rendered("nvidiaGpu=hami", "image.registry=none", folders=["scheduler"])
     (policy,) = (
         each for each in rendered if (each["kind"], each["metadata"]["name"]) == ("ValidatingAdmissionPolicy", SHARES)
@@ -210,7 +210,7 @@ def main() -> int:
         root = Path(folder)
         papers = Papers(root)
         flags = (*papers.flags, *FLAGS)
-        os.environ[NOTES] = str(root / NOTES_FILE)  # the scheduler has all that this process has
+        os.environ[NOTES] = str(root / NOTES_FILE)  # the scheduler inherits this environment
         with chained(
             root, say=say, control=WITHOUT_LIFE_CYCLES, flags=flags, nvidia_gpu="hami", scheduler=MODULE
         ) as chain:

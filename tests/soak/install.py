@@ -1,15 +1,14 @@
-"""What the page "Install" says, several times in a row on two nodes; the nodes and the cluster are each time as before.
+"""The page "Install", several times in a row on two nodes; each time nodes and cluster end as they were.
 
     make soak-install                    # 5 rounds
     tools/named soak install --rounds 1 --nodes 1 --before HEAD~20
 
 A round installs the chart and the images of an earlier commit, by default the one before this checkout's, brings all
-nodes into force, the first one drained, runs a kernel in a pod that shares a card on each, goes to this checkout with
-these pods running, and takes everything out. No container of a user may be restarted, and nothing may be left on the
-nodes or in the cluster.
-From `helm install` to a kernel on every node it may take 90 s.
+nodes into force, the first one drained, runs a kernel in a pod that shares a card on each, upgrades to this checkout
+with these pods running, and uninstalls everything. No container of a user may be restarted, and nothing may be left on
+the nodes or in the cluster. From `helm install` to a kernel on every node it may take 90 s.
 
-The last line has the seconds of each leg of each round, and what kept the machine busy besides.
+The last line has the seconds of each leg of each round, and the machine's other load.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ def _stage(made: Trial, folder: Path, before: str) -> StoryStage:
 
 
 def _round(stage: StoryStage) -> dict[str, float]:
-    """Its legs, the load before it, and the part of the processors' time that went to other machines meanwhile."""
+    """Seconds of its legs, the load before it, and the steal time meanwhile as a part of the processors' time."""
     load, before = os.getloadavg()[0], time_now()
     legs = story(stage, lambda line: say(f"  {line}"))
     return {**legs, "load": round(load, 2), "stolen": round(time_now().stolen_since(before), 3)}

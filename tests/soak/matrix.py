@@ -3,10 +3,10 @@
     make rig-matrix                                     # all of it, about ten minutes once the programs are built
     tools/named soak matrix --only kubernetes@1.37.2 --only containerd@1.7.35
 
-In a cluster of each pair one pod shares a card and is kept within its part, and one whose allocation was forged is
-refused. From Kubernetes 1.36 on a pod has its part by a claim, too, with kubelet straight at its runtime, and keeps it
-while others with the claim come and go. kubelet has no part in critest, so critest runs once for each containerd,
-straight and through crishim in the same order: each spec must end alike.
+In a cluster of each pair one pod shares a card and is limited to its part, and one with a forged allocation is refused.
+From Kubernetes 1.36 on a pod also gets its part by a claim, with kubelet directly at its runtime, and keeps it while
+others with the claim come and go. critest does not involve kubelet, so it runs once for each containerd, directly and
+through crishim in the same order: each spec must end alike.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _WORTH_TELLING: Final = 300
 
 @dataclass(frozen=True, kw_only=True)
 class PairFound:
-    """A pair, by the versions that its node tells, and what was not as it must be."""
+    """A pair, by the versions that its node reports, and its failures."""
 
     kubernetes: str
     containerd: str
@@ -66,7 +66,7 @@ class PairFound:
 
 @dataclass(frozen=True, kw_only=True)
 class CritestFound:
-    """How many specs ended how, straight, and those that ended otherwise through crishim."""
+    """The number of specs by result, run directly, and those that ended otherwise through crishim."""
 
     containerd: str
     seconds: float
@@ -98,7 +98,7 @@ def _chosen(releases: Sequence[str], only: Sequence[str]) -> Sequence[str]:
 
 
 def _tried(kubernetes: str, containerd: str) -> PairFound:
-    """What goes wrong with one pair is told; the others are tried all the same."""
+    """Failures of one pair are recorded; the others are tried all the same."""
     say(f"\n{kubernetes} with {containerd}")
     began, releases = time.monotonic(), (kubernetes, containerd)
     try:
@@ -124,7 +124,7 @@ def _has_claims(kubernetes: str) -> bool:
 
 
 def _claims_wrong(releases: tuple[str, ...]) -> str:
-    """Before 1.37 kubelet lets go of a claim that is in use when other pods with it come and go."""
+    """Before 1.37 kubelet releases a claim in use when other pods with it come and go."""
     try:
         with claimed(say=say, releases=releases) as stage:
             stage.claim("kept", devices(request(300, "1Gi")))
@@ -150,7 +150,7 @@ def _pods_wrong(chain: Chain) -> str:
 
 
 def _forged(chain: Chain, shared: Pod, forger: Ed25519PrivateKey) -> Pod:
-    """Bound by somebody who has not the scheduler's key."""
+    """Bound by somebody without the scheduler's key."""
     pod = chain.pod("forged", limits={GPU_MILLI: "500"}, scheduler="nobody")
     allocation = replace(chain.allocation(shared), pod=PodUid(pod.uid))
     chain.rig.cluster.bind(pod, NODE, allocation, signed_by=forger)

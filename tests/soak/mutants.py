@@ -1,13 +1,14 @@
-"""Whether tests notice a change in the modules that decide: each small change of one, and the tests that judge it.
+"""Mutation tests of the modules that decide: each small change of one, and the tests that should notice it.
 
     tests/soak/mutants.py [MODULE...] [--record]
 
-A change that makes a test fail is killed; one that passes all of them survives. `mutants.txt` has what became of each
-at the commit that its first line names: what was killed there must be killed here, and of each module at least the same
-part. Exit status: 0 so it is, 3 it is not. `--record` writes the file.
+A change that makes a test fail is killed; one that passes all of them survives. `mutants.txt` records the result of
+each change at the commit that its first line names: what was killed there must be killed here, and of each module at
+least the same part. Exit status: 0 if so, 3 if not. `--record` writes the file.
 
-This is no library because those known copy the project into a folder of their own, which our packages with several
-roots do not survive, and start an interpreter for each change; here each change is a fork, with the libraries loaded.
+No mutation testing library is used because the known ones copy the project into a folder of their own, which our
+packages with several roots do not survive, and start an interpreter for each change; here each change is a fork, with
+the libraries loaded.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ EXIT_WORSE: Final = 3
 
 @dataclass(frozen=True)
 class Model:
-    """A module that decides, and the tests that say what."""
+    """A module that decides, and its tests."""
 
     module: str
     file: str
@@ -93,7 +94,7 @@ _COMPUTED: Final[dict[type[ast.operator], type[ast.operator]]] = {
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change of one module. Its text names it, wherever the line is."""
+    """One change of one module. Its text identifies it, wherever the line is."""
 
     text: str
     tree: ast.Module
@@ -164,7 +165,7 @@ def _changes_of_statements(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _with(tree: ast.Module, number: int, changed: ast.AST) -> ast.Module:
-    """The tree with another node in the place of the one with that number."""
+    """The tree with the node of that number replaced."""
     copied = copy.deepcopy(tree)
     wanted = next(node for index, node in enumerate(ast.walk(copied)) if index == number)
 
@@ -177,7 +178,7 @@ def _with(tree: ast.Module, number: int, changed: ast.AST) -> ast.Module:
 
 
 class _Importer(SourceFileLoader):
-    """Gives the changed code to whoever imports the module."""
+    """Provides the changed code to importers of the module."""
 
     def __init__(self, model: Model, tree: ast.Module) -> None:
         super().__init__(model.module, str(ROOT / model.file))
@@ -204,7 +205,7 @@ def fails(model: Model, tree: ast.Module) -> bool:
 
 
 def admission(name: str) -> list[str]:
-    """A line for each change: what became of it."""
+    """A line for each change: killed or survived."""
     model = MODELS[name]
     source = (ROOT / model.file).read_text(encoding="utf-8")
     if fails(model, ast.parse(source)):
@@ -218,7 +219,7 @@ def admission(name: str) -> list[str]:
 
 
 def worse(before: Sequence[str], now: Sequence[str]) -> list[str]:
-    """What was killed and lives, and each module of which a smaller part is killed."""
+    """Changes that were killed before and now survive, and each module of which a smaller part is killed."""
     was_killed = {line.partition(" killed ")[::2] for line in before if line.split()[1] == "killed"}
     found = [line for line in now if line.partition(" survived ")[::2] in was_killed]
     parts = {name: (_part(name, before), _part(name, now)) for name in MODELS}

@@ -3,8 +3,8 @@
     make soak-neighbours                             # with the first commit whose records have today's forms
     tools/named soak neighbours --before COMMIT
 
-`make test` compares every form that outlives a process with what is recorded. This one runs the programs: containers
-of the commit before under the broker and crishim of now, and containers of now under those of before.
+`make test` compares every format that outlives a process with its record. This soak runs the programs: containers of
+the earlier commit under the current broker and crishim, and current containers under the earlier ones.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _NO_MEMORY: Final = "cuMemAlloc_v2 2"
 
 
 def main() -> int:
-    """By default with the first commit that recorded today's forms."""
+    """The default is the first commit that recorded today's formats."""
     before = unpacked(options("neighbours", before="").before or _first_with_these_forms())
     objects = Path(_printed(before, "from partage_isolation.library.objects import built; print(built())"))
     key, wrong = Ed25519PrivateKey.generate(), list[Exception]()
@@ -58,7 +58,7 @@ def main() -> int:
 
 
 def both_ways(stage: IsolationStage, before: Path, objects: Path) -> None:
-    """Each pod is asked for memory within its limit and beyond, by a program that began under the other version."""
+    """A program that began under the other version allocates memory in each pod, within its limit and beyond."""
     run_daemons(stage, before)
     install_library(stage.machine, objects)
     old = limited(stage, "the library of before, under the broker of before")
@@ -75,7 +75,7 @@ def both_ways(stage: IsolationStage, before: Path, objects: Path) -> None:
 
 
 def run_daemons(stage: IsolationStage, tree: Path) -> None:
-    """The broker and crishim of a tree take over, as after a change of versions."""
+    """The broker and crishim of a tree take over, as after an upgrade or downgrade."""
     paths = ":".join(str(tree / floor) for floor in FLOORS)
     stage.brokers[-1].stop()
     daemon = broker()
@@ -101,7 +101,7 @@ def require_limited(pod: Pod, what: str, *, taken_mib: int) -> None:
 
 
 def unpacked(commit: str) -> Path:
-    """The tree of a commit, once."""
+    """The tree of a commit, unpacked once."""
     name = _git("rev-parse", "--short=12", f"{commit}^{{commit}}")
     tree = WHERE / name
     if not tree.exists():

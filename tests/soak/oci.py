@@ -1,16 +1,16 @@
-"""Containers with shares come and go on real Docker and Podman while all that carries them is killed.
+"""Containers with shares come and go on real Docker and Podman while the components below them are killed.
 
     make soak-oci                # 20 seeds of 300 steps each
     tools/named soak oci --seeds 1 --steps 60 --seed 7
 
-One machine with two simulated cards. Three users create, remove, kill and start containers beside each other, two by
-Docker and one by Podman; meanwhile the agent, the broker, dockerd, or the shim of a container is killed. After each
-round all are waited for. Then no card is given away twice, exactly the containers that run hold a share, with the agent
-as with the broker, what is left of a card can be had, and whoever was refused a share was told why in a sentence of
-ours, as fits what was killed. What an engine says itself is excused only in a round in which dockerd or a shim was
-killed. In the end nothing is held. A seed ends where something is wrong.
+One machine with two simulated cards. Three users create, remove, kill and start containers concurrently, two by Docker
+and one by Podman; meanwhile the agent, the broker, dockerd, or the shim of a container is killed. After each round all
+are waited for. Then no card is given away twice; exactly the running containers hold a share, in the agent and in the
+broker; the rest of a card can be allocated; and every refusal had a message of ours that fits what was killed. An
+engine's own errors are excused only in a round in which dockerd or a shim was killed. In the end nothing is held. A
+seed ends at the first error.
 
-Which of the steps meet is up to the machine: a seed chooses the steps alone.
+A seed determines only the steps; which of them coincide depends on the machine.
 """
 
 from __future__ import annotations
@@ -53,19 +53,19 @@ _AWAY: Final[Mapping[Killed, Sequence[str]]] = {
     "dockerd": (),
     "shim": (),
 }
-"""How sentences of ours begin in a round in which this was killed, beside the one for a lack of room."""
+"""Prefixes of our messages in a round in which this was killed, besides the one for a lack of room."""
 
 
 @dataclass
 class Seen:
     steps: Counter[str] = field(default_factory=Counter[str])
     refused: Counter[str] = field(default_factory=Counter[str])
-    """By how the sentence begins; `excused` is what engines said while one of their own was killed."""
+    """Counts by the message's prefix; `excused` counts engines' errors while one of their own processes was killed."""
     wrong: list[str] = field(default_factory=list[str])
 
 
 class User:
-    """Who has containers of their own, at one engine."""
+    """A user with separate containers, at one engine."""
 
     def __init__(self, name: str, engine: Engine, seed: int, seen: Seen) -> None:
         self.engine, self._name, self._seen, self._numbers = engine, name, seen, count(1)
@@ -73,19 +73,19 @@ class User:
         self._names: list[str] = []
 
     def look(self) -> None:
-        """What is there: an engine that was killed leaves some that were refused, and takes some that were not."""
+        """List containers: a killed engine may keep refused ones, and lose others."""
         names = self.engine.said("ps", "-a", "--format", "{{.Names}}").split()
         self._names = [each for each in names if each.startswith(f"{self._name}-")]
 
     def steps(self, number: int, killed: Killed) -> None:
-        """Beside the death of that."""
+        """Run steps while that component is killed."""
         for _ in range(number):
             done = self._step()
             if done:
                 self._admission(*done, killed)
 
     def _step(self) -> tuple[str, int, str] | None:
-        """What was done that may be refused: its status, and what was said."""
+        """The action that may be refused, its status, and its output."""
         one = self._chance.choice(self._names) if self._names else ""
         what = self._chance.choices(["create", "remove", "start", "kill", "short"], [5, 3, 2, 2, 2])[0]
         if len(self._names) >= _MOST_OF_A_USER:
@@ -98,7 +98,7 @@ class User:
                 self._names.remove(one)
                 self.engine.done("rm", "-f", one)
                 return None
-            case "kill":  # as a crash: its engine starts it again where it says so
+            case "kill":  # as a crash: its engine restarts it by its policy
                 pid = self.engine.done("inspect", "-f", "{{.State.Pid}}", one).stdout.strip()
                 if pid.isdigit() and pid != "0":
                     self.engine.program("kill", "-KILL", pid)
@@ -140,7 +140,7 @@ class Soak:
     podman: Podman
 
     def seed(self, seed: int, steps: int) -> Seen:
-        """All is ended when it returns."""
+        """Everything has ended when it returns."""
         chance, seen = random.Random(seed), Seen()  # noqa: S311  chooses what happens
         engines: Sequence[Engine] = (self.docker, self.docker, self.podman)
         users = [User(f"user{number}", engine, seed, seen) for number, engine in enumerate(engines)]
@@ -155,19 +155,19 @@ class Soak:
         return seen
 
     def _round(self, users: Sequence[User], chance: random.Random, seen: Seen) -> None:
-        """Everybody's steps and a death, beside each other; all daemons run when it returns."""
+        """All users' steps and a kill, concurrently; all daemons run when it returns."""
         killed = chance.choice(list(_AWAY))
         seen.steps[f"{killed} killed"] += 1
         with ThreadPoolExecutor(len(users)) as beside:
             works = [beside.submit(each.steps, STEPS_A_ROUND // len(users), killed) for each in users]
-            self._kill(killed, chance.random())  # by this thread, with which what it starts ends
+            self._kill(killed, chance.random())  # by this thread: processes that it starts end with it
         for each in works:
             each.result()
         for user in users:
             user.look()
 
     def _kill(self, killed: Killed, when: float) -> None:
-        """Within a second; daemons are started again at once."""
+        """Within a second; daemons are restarted at once."""
         time.sleep(when)
         if killed == "shim":
             running = sorted(self.docker.running())

@@ -1,11 +1,11 @@
-"""Native pods and shares come and go on the same cards for ten minutes; no card is ever in both.
+"""Native pods and shares come and go on the same cards for ten minutes; no card is ever in both pools.
 
     make soak-pools              # 10 minutes
     tools/named soak pools --minutes 2 --seed 7
 
 One node, a real kubelet, NVIDIA's device plugin, simulated cards, all of our daemons. Now and then the scheduler, the
-advertiser or crishim is killed and started again. A witness compares kubelet's answers with the runtime's list all the
-time. At the end all pods go, and kubelet must have all cards.
+advertiser or crishim is killed and restarted. A witness continuously compares kubelet's answers with the runtime's
+list. At the end all pods go, and kubelet must have all cards.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def main() -> int:
 
 
 def _work(pools: Pools, churn: Churn, witness: Witness, minutes: float) -> int:
-    """How often something was killed."""
+    """The number of kills."""
     kills = 0
     for step in steps(minutes, lambda: f"{churn.made} pods, {churn.ran} ran, {witness.samples} samples"):
         if witness.wrong:
@@ -49,7 +49,7 @@ def _work(pools: Pools, churn: Churn, witness: Witness, minutes: float) -> int:
 
 
 def _kill(pools: Pools, turn: int) -> None:
-    """Each of them in turn, and started again at once."""
+    """Kill each of them in turn, and restart it at once."""
     if turn % 3 == 0:
         pools.chain.scheduler.kill()
         pools.chain.scheduler.start()

@@ -1,4 +1,4 @@
-"""Tests that repeat something, with many rounds: what `make test` does once or a few times.
+"""Repetitive tests with many rounds: `make test` does only one or a few.
 
     make soak-rounds                       # all of them, as often as the table says: about twenty minutes
     tools/named soak rounds sharepods
@@ -23,7 +23,7 @@ TESTS: Final = Path(__file__).parents[1]
 class Repeated(NamedTuple):
     tests: tuple[str, ...]
     often: Mapping[str, str]
-    """By the variables that those tests read."""
+    """Number of rounds by the variables that those tests read."""
 
 
 TABLE: Final[Mapping[str, Repeated]] = {

@@ -3,11 +3,11 @@
     make soak-scheduler                                        # 10 minutes at 200 pods/s, 20 kills
     tools/named soak scheduler --seconds 60 --rate 40 --kills 3
 
-A real API server and etcd, made-up nodes with eight cards, two replicas of the daemon that want the same lead. Pods end
-by themselves or are deleted, also before they are placed; cards break and are mended, nodes fall silent, are lost and
-come again. The leader is killed again and again, or frozen until another one leads. What became of every pod is judged
-by the API server's own history. It prints a table and, as its last line, one JSON object. Exit status: 0 when
-everything was as it must be, 3 when not.
+A real API server and etcd, made-up nodes with eight cards, two replicas of the daemon that compete for the lead. Pods
+end by themselves or are deleted, also before they are placed; cards fail and recover, nodes fall silent, are lost and
+return. The leader is killed repeatedly, or frozen until another one leads. Every pod is judged by the API server's own
+history. It prints a table and, as its last line, one JSON object. Exit status: 0 when everything was correct, 3 when
+not.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from support.gpu_fleet import GIB
 P99_S: Final = 1.0
 SETTLE_S: Final = 120.0
 LATE_S: Final = 5.0
-"""So long after a card broke it may still be given away by what was under way."""
+"""For this long after a card failed, decisions in flight may still give it away."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +74,7 @@ class Soak:
         self.took_s = 0.0
 
     async def run(self) -> None:
-        """All of it; what it found is in the history."""
+        """All of it; the findings are in the history."""
         await self.fleet.build(AT_ONCE)
         since = (await self._server.list(pods_path(TEAM), ApiPod)).resource_version
         for replica in self._replicas:
@@ -106,7 +106,7 @@ class Soak:
             say(f"kill {number + 1}: {outage.ends - outage.begins:.1f} s; {dict(self.history.counts)}, {wrong} wrong")
 
     async def _settle(self) -> None:
-        """Whoever still waits is to be placed: there is room for all."""
+        """Every pending pod must be placed: there is room for all."""
         until = time.monotonic() + SETTLE_S
         while self.history.waiting and time.monotonic() < until:  # noqa: ASYNC110 - a watch tells, and sets no event
             await asyncio.sleep(0.2)
@@ -158,7 +158,7 @@ class Soak:
 
     @asynccontextmanager
     async def _beside(self, *work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
-        """Work that goes on meanwhile; what fails of it fails all."""
+        """Concurrent work; a failure in it fails everything."""
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(each) for each in work]
             yield
@@ -221,7 +221,7 @@ def told(plan: Plan, soak: Soak) -> int:
 
 
 def main() -> int:
-    """Nodes have eight cards each. With a lead of 6 s twenty outages take little time."""
+    """Nodes have eight cards each. With a lease of 6 s twenty outages take little time."""
     asked = options("scheduler", seconds=600.0, rate=200.0, kills=20, nodes=200, life_s=4.0, lease_s=6.0, seed=0)
     plan = Plan(**vars(asked))
     try:

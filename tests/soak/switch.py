@@ -1,15 +1,15 @@
-"""A node is switched many times while things break at random: it is always ready with its runtime in the end.
+"""A node is switched many times while components fail at random: it always ends up ready with its runtime.
 
     make soak-switch                     # 50 rounds from seed 1, about an hour on two cores
     tools/named soak switch --rounds 5 --seed 7
 
-A round has at most one fault of those that `make test` has once each, or a reboot; and the command may be killed, at
-a moment that the seed chooses. The way back starts after 10 s. Then the node must be ready with containerd, start a
-pod, and have the containers that it had. Where a fault has befallen it, the switch must not be confirmed; where nothing
-has, it is, if the machine is quick enough for 10 s.
+A round has at most one fault of those that `make test` has once each, or a reboot; and the command may be killed, at a
+moment that the seed chooses. The rollback starts after 10 s. Then the node must be ready with containerd, start a pod,
+and have the containers that it had. After a fault the switch must not be confirmed; without one it is, if the machine
+is quick enough for 10 s.
 
-The last line has the figures as JSON: rounds by what befell them, how many ended in force, those that were wrong, and
-the longest time from the command to a node that was ready with containerd again and had started a pod.
+The last line has the figures as JSON: rounds by fault, how many ended in force, those that were wrong, and the longest
+time from the command to a node that was ready with containerd again and had started a pod.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ def main() -> int:
 class Round:
     befell: str
     killed_after_s: float | None
-    """The command; None: it was not."""
+    """When the command was killed; None: it was not."""
     back_after_s: float | None
-    """Ready with containerd, and a pod started; None: crishim was in force."""
+    """When it was ready with containerd and had started a pod; None: crishim was in force."""
 
     def __str__(self) -> str:
         killed = "" if self.killed_after_s is None else f", killed after {self.killed_after_s:.1f} s"
@@ -77,7 +77,7 @@ def _figures(rounds: list[Round]) -> dict[str, Any]:
 
 
 def one_round(stage: SwitchStage, choice: random.Random) -> Round:
-    """Raises where the node is not as it must be."""
+    """Raises if the node is not as it must be."""
     befalls = choice.choice([*FAULTS, _REBOOT, _NOTHING])
     is_killed, kill_after_s = choice.random() < 0.5 and befalls != _REBOOT, choice.uniform(0, _LATEST_KILL_S)
     pod, command = a_running_pod(stage)

@@ -1,1 +1,1 @@
-"""A cluster for a person, to try partage in: `tools/rig up` and `tools/rig down`."""
+"""A cluster for a person to try partage in: `tools/rig up` and `tools/rig down`."""

@@ -1,7 +1,7 @@
-"""A cluster as people have it before partage: nodes with systemd and cards, and nothing of partage.
+"""A user's cluster before partage: nodes with systemd and cards, and nothing of partage.
 
-Nodes have containerd and kubelet as services, NVIDIA's driver in a folder of its own, and no Python. The cards are
-simulated. Of all Services only the API server's has an address, by a rule on each node.
+Nodes have containerd and kubelet as services, NVIDIA's driver in a separate folder, and no Python. The cards are
+simulated. Only the API server's Service has a working address, by a rule on each node.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from support.install_stage import give_address
 from support.simgpu_stage import DRIVER, install_driver
 
 CUDA_PROGRAM: Final = "registry.example/cuda-program"
-"""An image of the rig's registry, which runs a kernel, says when that was, and stays."""
+"""An image of the rig's registry, which runs a kernel, prints the time of that, and stays."""
 RUNS: Final = "/usr/bin/first kernel && exec sleep 987654"
 _PROGRAM: Final = Path(__file__).parents[1] / "real/chain/c/first.c"
 _CARDS: Final = ("h100", "h100")
@@ -39,14 +39,14 @@ Restart=always
 class Trial:
     rig: Rig
     machines: Mapping[str, Machine]
-    """The nodes, by their names."""
+    """The nodes, by name."""
     logs: Sequence[Path]
-    """Of all services of each node."""
+    """Logs of all services of each node."""
 
 
 @contextmanager
 def trial(nodes: Sequence[str], *, say: Say, keep_logs: Path | None = None) -> Generator[Trial]:
-    """Nodes of these names that are ready."""
+    """Ready nodes with these names."""
     settings = RigSettings(nodes={}, control=ControlSettings(partage=False))
     with running(settings, say=say, keep_logs=keep_logs) as rig:
         rig.registry.push(cuda_program(), CUDA_PROGRAM)
@@ -71,7 +71,7 @@ def cuda_program() -> images.Image:
 
 
 def _furnish(rig: Rig, machine: Machine) -> None:
-    """Cards with their driver, a way to the API server's service, no Python; then kubelet."""
+    """Install cards with their driver, a route to the API server's Service, no Python; then kubelet."""
     systemd_node.furnish(rig, machine)
     install_driver(machine, _CARDS, name=machine.place.name)
     machine.write(f"{systemd_node.UNITS}/simgpud.service", _DRIVER_UNIT)

@@ -1,8 +1,8 @@
-"""A cluster for a person: kept by a process of its own, which survives the shell that asked for it.
+"""A cluster for a person, kept by a separate process, which survives the shell that started it.
 
 `up` starts the keeper and waits until it writes `up.json` into its run folder, or ends. `down` sends the keeper SIGTERM
-and waits until it has let its slot go. A keeper that was killed needs no `down`: its rig died with it, and the next rig
-or the next `down` cleans up.
+and waits until it has released its slot. A keeper that was killed needs no `down`: its rig died with it, and the next
+rig or the next `down` cleans up.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _LOOK_EVERY_S: Final = 0.1
 
 @dataclass(frozen=True)
 class Up:
-    """What a person needs to know of a rig that is up."""
+    """The facts that a person needs about a running rig."""
 
     slot: int
     keeper: int
     ways_in: dict[str, str]
-    """What to put before a command so that it runs on a node, by the node's name."""
+    """The prefix that makes a command run on a node, by the node's name."""
     kubeconfig: str
     programs: list[str]
     """The folders of kubectl and helm."""
@@ -48,7 +48,7 @@ class Up:
 
 
 def up(nodes: int, say: Say) -> Up:
-    """Starts a keeper, and returns when its rig serves."""
+    """Start a keeper, and return when its rig serves."""
     say(f"starting a rig with {nodes} node(s)")
     with tempfile.TemporaryFile() as said:
         keeper = subprocess.Popen(
@@ -68,7 +68,7 @@ def up(nodes: int, say: Say) -> Up:
 
 
 def keep(nodes: int, say: Say) -> None:
-    """The keeper itself: has a rig until it is told to stop."""
+    """The keeper itself: holds a rig until it is stopped."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop)
     helm = ensure("helm", say=say)["helm"]
@@ -79,7 +79,7 @@ def keep(nodes: int, say: Say) -> None:
 
 
 def down(say: Say, only: int | None = None) -> list[int]:
-    """Stops every rig that is up, or the one with that slot; cleans what dead ones left. Says which slots are free."""
+    """Stop every running rig, or the one with that slot; clean up after dead ones. Returns the freed slots."""
     done = slots.sweep(clean)
     for found in all_up():
         if only in (None, found.slot):
@@ -92,13 +92,13 @@ def down(say: Say, only: int | None = None) -> list[int]:
 
 
 def all_up() -> list[Up]:
-    """The rigs that are up for people; those of tests are not."""
+    """Running rigs of people; those of tests are left out."""
     files = [folder / _FILE for folder in slots.owners().values()]
     return [Up(**json.loads(file.read_text())) for file in files if file.exists()]
 
 
 def _announce(made: Trial, helm: Path) -> None:
-    """One rename, so that no reader sees half of it."""
+    """One rename, so that no reader sees an incomplete file."""
     rig = made.rig
     found = Up(
         slot=rig.addresses.slot,
@@ -130,7 +130,7 @@ def _wait_until_up(keeper: subprocess.Popen[bytes], said: int, say: Say) -> Up:
 
 
 def _end(found: Up) -> None:
-    """The keeper lets its slot go last, so a free slot means that everything is gone."""
+    """The keeper releases its slot last, so a free slot means that everything is gone."""
     try:
         os.kill(found.keeper, signal.SIGTERM)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""The library as it is released for aarch64, and what the tests run: built for it, and run in an emulator."""
+"""The library as released for aarch64 and the tests' programs: cross-compiled, and run in an emulator."""
 
 from __future__ import annotations
 

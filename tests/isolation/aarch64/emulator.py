@@ -1,4 +1,4 @@
-"""Programs of aarch64 on this machine: what builds them, and what runs them."""
+"""Programs for aarch64 on this machine: their compiler and their emulator."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from support import builds
 from support.builds import ROOT
 
 _TARGET: Final = "aarch64-linux-gnu.2.36"
-"""The libc of the emulated machine; the library itself is for an older one, as it is released."""
+"""The libc of the emulated machine; the library itself is built for an older one, as it is released."""
 _CACHES: Final = ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR")
 SIMULATION: Final = ("LTO=", "MIXED=", "CFLAGS=-O2 -g -DARENA_BYTES=0x200000000ull")
-"""Without gcc's own words; and with little room for addresses, since the emulator writes down every page of it."""
+"""Without options of gcc alone; and with few addresses, since the emulator writes down every page of them."""
 
 
 @dataclass(frozen=True)
 class Emulator:
     program: Path
     machine: Path
-    """Its root, in which there is nothing but the libc."""
+    """The machine's root, which contains only the libc."""
 
     def started(
         self, command: Sequence[str | Path], environment: Mapping[str, str]
     ) -> tuple[list[str | Path], dict[str, str]]:
-        """The environment is the emulated program's alone: the emulator would load what LD_PRELOAD says."""
+        """Only the emulated program gets the environment: the emulator itself would obey LD_PRELOAD."""
         words = [word for name, value in environment.items() for word in ("-E", f"{name}={value}")]
         return [self.program, "-L", self.machine, *words, *command], {"PATH": os.environ["PATH"]}
 
@@ -52,7 +52,7 @@ class EmulatedStage(Stage):
 
 
 def emulator(folder: Path) -> Emulator:
-    """Skips the test where Debian's packages can't be had; `folder` becomes the machine."""
+    """Skip the test if Debian's packages are unavailable; `folder` becomes the machine."""
     try:
         programs = ensure("emulator-aarch64", "libc-aarch64")
     except MachineUnfit as unfit:
@@ -62,7 +62,7 @@ def emulator(folder: Path) -> Emulator:
 
 
 def compiler() -> str:
-    """As words of a shell; skips the test where it can't be had."""
+    """A compiler as shell words; skips the test if none is available."""
     caches = [f"{name}={shared().with_name('zig')}" for name in _CACHES]
     try:
         return shlex.join(["env", *caches, str(native.compiler()), "cc", "-target", _TARGET])
@@ -71,10 +71,10 @@ def compiler() -> str:
 
 
 def library() -> Path:
-    """The folder of the objects that are released."""
+    """The folder of the released objects."""
     return native.objects(recipe.MACHINES["aarch64"])
 
 
 def made(sources: str, *words: str, only: Sequence[str] = ()) -> Path:
-    """The folder of what the makefile in a folder of this checkout made: all, or some."""
+    """The folder of objects that a folder's makefile built: all, or some."""
     return builds.made(ROOT / sources, f"CC={compiler()}", *words, *(f"{builds.OUT}/{name}" for name in only))

@@ -1,7 +1,7 @@
-"""What the library promises to programs that reach it, on aarch64: the same tests, in an emulator.
+"""The library's guarantees to programs that reach it, on aarch64: the same tests, in an emulator.
 
-Those are left out whose programs execute others, which the emulator does not run, or forbid themselves system calls,
-which it ignores; and those that need what only this machine has.
+Left out are tests whose programs execute others, which the emulator does not run, or restrict their own system calls,
+which it ignores; and tests that need something only this machine has.
 """
 
 from __future__ import annotations

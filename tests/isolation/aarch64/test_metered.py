@@ -1,4 +1,4 @@
-"""A program of aarch64 on a simulated card, under a real broker: memory is held, and launches take turns."""
+"""An aarch64 program on a simulated card with a real broker: memory is limited, and launches take turns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MIB: Final = 1 << 20
 CONTEXT: Final = 64 * MIB
 OUT_OF_MEMORY: Final = 2
 MANY: Final = 5
-"""More leases than one gets that is alone."""
+"""More time slices than a process gets that is alone."""
 _FOLDER: Final = "usr/lib/aarch64-linux-gnu"
 _SMALL: Final = card("t4", memory_mib=4096, reserved_mib=0, context_mib=CONTEXT // MIB, module_mib=0)
 
@@ -44,7 +44,7 @@ def place(machine: Emulator, simulation: Path) -> Iterator[Isolated]:
 
 
 class Programs:
-    """Those of containers, as the emulator runs them."""
+    """Programs of containers, run by the emulator."""
 
     def __init__(self, machine: Emulator, place: Isolated) -> None:
         self._machine, self._driver = machine, str(place.node.root / _FOLDER)

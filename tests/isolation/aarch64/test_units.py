@@ -1,4 +1,4 @@
-"""The library's account over a driver and a broker of a few arrays, with threads of aarch64 by every path."""
+"""The library's accounting with a driver and a broker made of a few arrays, with aarch64 threads on every path."""
 
 from __future__ import annotations
 

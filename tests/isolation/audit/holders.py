@@ -1,6 +1,6 @@
-"""Processes that hold memory of a simulated card: `holders.py COUNT MIB [FILE]`, and as a test starts them.
+"""Processes that hold memory of a simulated card, as `holders.py COUNT MIB [FILE]` and as a fixture.
 
-Each of COUNT processes holds so many MiB of card 0 until its standard input ends, with FILE mapped as a library is.
+Each of COUNT processes holds that many MiB of card 0 until its standard input ends, with FILE mapped like a library.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MIB = 1 << 20
 def holders(
     node: SimulatedNode, *, count: int = 1, mib: int = 64, before: Sequence[str] = (), library: Path | None = None
 ) -> Generator[list[int]]:
-    """Their pids, as they know them."""
+    """Pids of the processes, in their own namespace."""
     command = [*before, sys.executable, __file__, str(count), str(mib), *([str(library)] if library else [])]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, env=node.environment, stdin=pipe, stdout=pipe, text=True) as process:
@@ -35,7 +35,7 @@ def holders(
 
 
 def hold(mib: int, library: Path | None) -> None:
-    """Until the end of standard input."""
+    """Hold memory until the end of standard input."""
     with ExitStack() as stack:
         if library is not None:
             file = stack.enter_context(library.open("rb"))
@@ -48,7 +48,7 @@ def hold(mib: int, library: Path | None) -> None:
 
 
 def main() -> None:
-    """Forks before anybody has a driver."""
+    """Fork before any process loads a driver."""
     count, mib, *files = sys.argv[1:]
     library = Path(files[0]) if files else None
     for _ in range(int(count) - 1):

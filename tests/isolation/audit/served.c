@@ -1,5 +1,5 @@
-/* An NVML whose card has an MPS server: the process 1, with clients of which one is in the list of MPS alone and one in
- * both lists. */
+/* An NVML whose card has an MPS server: process 1. One of its clients is only in the list of MPS, another in both
+ * lists. */
 struct process {
     unsigned pid;
     unsigned long long bytes;

@@ -1,4 +1,4 @@
-"""Audits of real processes on a simulated card: who is honest is left alone, who is not is found and stopped."""
+"""Audits of real processes on a simulated card: honest ones are left alone, dishonest ones are found and stopped."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ID = "ab" * 32
 
 
 class NoMounts(InstalledFiles):
-    """These processes have no mounts of ours; whether they see them right is tried elsewhere."""
+    """These processes have no mounts of ours; checks of mounts are tested elsewhere."""
 
     def expected(self, container: RuntimeContainer) -> tuple[Expected, ...]:
         return ()
@@ -54,14 +54,14 @@ class Stage:
         self.stopped: list[str] = []
 
     def lend(self, pid: int, mib: int) -> None:
-        """As a broker does before a process takes memory."""
+        """Lend memory as a broker does before a process allocates it."""
         born = birth(Path(f"/proc/{pid}/stat").read_text())
         assert born is not None
         plain = row(pid, mib * MIB, card=CARD)
         self.rows.append(ProcessFacts(pid, born.start, KEY, connected=True, cards=plain.cards))
 
     def put_inside(self, *pids: int) -> None:
-        """They are in the container from now on."""
+        """From now on they are in the container."""
         for pid in pids:
             folder = self.proc / str(pid)
             (folder / "ns").mkdir(parents=True, exist_ok=True)
@@ -71,7 +71,7 @@ class Stage:
             self.inside.add(pid)
 
     def put_outside(self, pid: int) -> None:
-        """It is in no container of ours."""
+        """From now on it is in no container of ours."""
         (self.proc / str(pid) / "cgroup").write_text("0::/user.slice\n")
 
     def facts(self) -> Sequence[ContainerFacts]:

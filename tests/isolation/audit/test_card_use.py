@@ -1,4 +1,4 @@
-"""What a card says of processes, asked by a child that may die, hang or lose its driver: right, or nothing."""
+"""A card's use by processes, queried by a child that may die, hang or lose its driver: the result is right, or none."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def nvml(node: SimulatedNode) -> AsyncIterator[NvmlChild]:
 
 
 async def sample(nvml: NvmlChild, card: CardId = ONE) -> CardUse:
-    """As soon as there is one."""
+    """Return the first sample."""
     async with patient("a sample comes"):
         while not isinstance(use := await nvml.use(card), CardUse):  # noqa: ASYNC110  nothing tells of it
             await asyncio.sleep(0.05)
@@ -65,7 +65,7 @@ async def sample(nvml: NvmlChild, card: CardId = ONE) -> CardUse:
 
 
 def shown(pid: int | None, name: str) -> str:
-    """What the kernel says of a process."""
+    """The kernel's facts about a process."""
     return Path(f"/proc/{pid}/{name}").read_text()
 
 

@@ -1,4 +1,4 @@
-"""Where the driver can hold a container to its memory itself, it does: also a program that the library never met."""
+"""A driver that can limit a container's memory itself does so: also for a program without the library."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CONTEXT_MIB = 516
 
 
 class Stage:
-    """A container with a control group and a limit, and the driver of its card."""
+    """A container with a cgroup and a limit, and the driver of its card."""
 
     def __init__(self, node: SimulatedNode, nvml: NvmlChild, group: Path, pid: int) -> None:
         self.node, self.nvml, self.group = node, nvml, group
@@ -36,7 +36,7 @@ class Stage:
         self._listed = Listing([RuntimeContainer(ID, KEY, pid, running=True)])
 
     async def look(self, limit_mib: int) -> int | None:
-        """What the driver holds after it, in MiB."""
+        """Apply the limit; return the driver's limit afterwards, in MiB."""
         async with patient("a child answers"):
             while await self.nvml.use(CARD) is None:  # noqa: ASYNC110  nothing tells of it
                 await asyncio.sleep(0.05)
@@ -45,11 +45,11 @@ class Stage:
         return None if held is None else held // MIB
 
     def may_hold(self, mib: int) -> bool:
-        """Whether a program in the container that has no library of ours gets so much."""
+        """Whether a program in the container without our library can allocate this much."""
         try:
             with holders(self.node, mib=mib, before=entering(self.group)):
                 return True
-        except ValueError:  # it ended without a word
+        except ValueError:  # it exited without output
             return False
 
 

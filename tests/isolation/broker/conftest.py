@@ -1,4 +1,4 @@
-"""What tests of the broker share: a container of the place that all of a module have."""
+"""Fixtures of the broker's tests: a container on the broker that all tests of a module share."""
 
 from __future__ import annotations
 

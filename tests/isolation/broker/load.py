@@ -1,4 +1,4 @@
-"""Programs that take and give memory all the while, and a broker that is killed under them."""
+"""Programs that allocate and free memory continuously while their broker is killed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LOAD: Final = Path(__file__).with_name("load_process.py")
 
 
 def broker_killed_under_load(kills: int) -> None:
-    """No limit is exceeded, no program stops, and at the end nothing is charged."""
+    """Assert that no limit is exceeded, no program stops, and finally nothing is charged."""
     limit = 1024 * MIB
     chance = random.Random(8)  # noqa: S311  chooses moments
     with isolated(cards=(card("t4", memory_mib=8192, reserved_mib=100, context_mib=64),)) as place:
@@ -39,7 +39,7 @@ def broker_killed_under_load(kills: int) -> None:
             done = [ended(process) for process in running]
         assert watcher.worst <= limit, f"{watcher.worst - limit} bytes beyond"
         for taken, given, _, again in done:
-            assert taken >= kills / 2  # or there was no load
+            assert taken >= kills / 2  # otherwise there was no load
             assert given >= kills / 4
             assert again >= kills / 2
         until(lambda: not container.told().processes)
@@ -48,14 +48,14 @@ def broker_killed_under_load(kills: int) -> None:
 
 
 def _is_right(container: Contained) -> bool:
-    """Everybody is back, and said what he has."""
+    """All processes are back and have reported their memory."""
     told = container.told().processes
     return len(told) == 3 and all(process.connected for process in told)
 
 
 @contextmanager
 def load(container: Contained, count: int, *, most: int) -> Generator[list[subprocess.Popen[str]]]:
-    """Processes that take and give memory all the while."""
+    """Processes that allocate and free memory continuously."""
     environment = {**container.place.node.environment, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with ExitStack() as stack:
         running: list[subprocess.Popen[str]] = []
@@ -78,7 +78,7 @@ def ended(process: subprocess.Popen[str]) -> list[int]:
 
 
 class Watcher:
-    """Looks at the card all the while: whoever is over his limit is remembered."""
+    """Watches the card continuously and records processes beyond their limit."""
 
     def __init__(self, place: Isolated, limit: int) -> None:
         self._place, self._limit = place, limit

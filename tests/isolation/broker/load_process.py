@@ -1,7 +1,7 @@
-"""A process that takes and gives memory of a simulated card all the time, and lives through restarts of the broker.
+"""A process that continuously allocates and frees memory of a simulated card, and survives restarts of the broker.
 
-Arguments: the container's socket, a seed, how many bytes it takes at most. It writes one line at the end, once its
-input is closed: how often it took, gave, was refused and came again.
+Arguments: the container's socket, a seed, and the most bytes that it allocates. It writes one line at the end, once its
+input is closed: how often it allocated, freed, was refused and reconnected.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Load:
             address, amount = self.held.pop(self.random.randrange(len(self.held)))
             self.card.free(address)
             self.given += 1
-            # The account first: if telling fails, the broker hears of it when we come again.
+            # Update the account first: if the message fails, the broker gets the amount when we reconnect.
             self.client.used[0] -= amount
             self.client.changes += 1
             self.client.returned(self.client.used[0])

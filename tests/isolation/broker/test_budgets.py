@@ -1,4 +1,4 @@
-"""Two containers with one budget, as their processes meet it: one sum of memory, one turn, one broker after another."""
+"""Two containers with one budget, as their processes see it: one sum of memory, one turn, one broker after another."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MIB = 1 << 20
 
 @pytest.fixture
 def both(place: Isolated) -> tuple[Contained, Contained]:
-    """1 GiB and half of the first card."""
+    """Two containers with 1 GiB and half of the first card."""
     first = place.prepare(1024 * MIB, name="a", share=500, budget="pod")
     second = place.prepare(1024 * MIB, name="b", share=500, budget="pod", pod=first.question.pod)
     return first, second
@@ -66,7 +66,7 @@ def test_processes_of_both_have_the_card_at_once_and_a_rival_after_them(
 
 
 def state(container: Contained) -> str | None:
-    """Of its lease."""
+    """State of its time slice."""
     time = container.told().cards[0].time
     return None if time is None else time.state
 

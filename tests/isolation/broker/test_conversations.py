@@ -1,4 +1,4 @@
-"""What a process of a container hears from the broker, over real sockets."""
+"""The broker's answers to a process of a container, over real sockets."""
 
 from __future__ import annotations
 

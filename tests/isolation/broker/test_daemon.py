@@ -1,4 +1,4 @@
-"""The broker as a daemon: what it says of itself, of limits that the driver holds, and to Prometheus."""
+"""The broker as a daemon: its self-description, limits enforced by the driver, and its metrics for Prometheus."""
 
 from __future__ import annotations
 

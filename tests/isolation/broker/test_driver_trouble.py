@@ -1,4 +1,4 @@
-"""While the driver does not say who uses a card, nothing that may be held is lent, and nobody waits for long."""
+"""While the driver does not list a card's processes, no memory that may be held is lent; nobody waits for long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process that breaks the protocol harms itself alone."""
+"""A process that breaks the protocol harms only itself."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_descriptors_that_are_sent_do_not_stay_open(place: Isolated, container: 
             packet = wire.question(What.AMOUNTS, card=0, body=wire.amounts_body(Amounts(0, 0)))
             socket.send_fds(client.calls, [packet], [null.fileno()] * 100)
         assert client.lend(MIB)
-        # It opens one or another for a moment, such as a file of /proc.
+        # The broker opens a descriptor or two for a moment, such as a file of /proc.
         until(lambda: descriptors(place.broker.pid) == before)
 
 
@@ -112,7 +112,7 @@ def test_one_that_does_not_read_is_let_go_and_nobody_waits_for_it(place: Isolate
 
 
 def test_a_crowd_of_processes_meets_an_answer(place: Isolated, container: Contained) -> None:
-    """Clients of one process begin anew each time, so these are real processes."""
+    """Clients in one process reconnect each time, so these are real processes."""
     other = place.prepare(MIB)
     crowd: list[int] = []
     told, tell = os.pipe()
@@ -142,7 +142,7 @@ def test_a_crowd_of_processes_meets_an_answer(place: Isolated, container: Contai
 
 
 def _in_the_crowd(container: Contained, tell: int, go: int, hold: int) -> None:
-    """Tells its result and waits until the pipe is closed."""
+    """Report the result and wait until the pipe is closed."""
     result = 255
     try:
         os.close(hold)
@@ -166,7 +166,7 @@ def test_connections_that_say_nothing_are_not_all_taken(place: Isolated, contain
 
 
 def _at_last(container: Contained) -> socket.socket:
-    """The queue of those that are not taken yet may be full for a moment."""
+    """The listen backlog may be full for a moment."""
     while True:
         try:
             return connected(container.socket)
@@ -197,7 +197,7 @@ def test_a_flood_is_rested_and_others_are_answered(place: Isolated, container: C
 
 
 def test_a_crowd_of_connections_that_floods_is_bounded_as_one(place: Isolated, container: Contained) -> None:
-    """Each HELLO makes the broker look at a process, which costs it most of all."""
+    """Each HELLO makes the broker inspect a process, which is its most expensive work."""
     other = place.prepare(64 * MIB)
     with Worker(container) as flooder, other.client() as victim:
         flooder.do("flood_begins(200)")

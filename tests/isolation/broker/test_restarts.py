@@ -1,4 +1,4 @@
-"""The broker may die at any moment: no limit is exceeded, no program stops, and the books are right again soon."""
+"""The broker may die at any moment: no limit is exceeded, no program stops, and the accounts are right again soon."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_lost_books_are_found_out_from_the_card_before_anything_more_is_lent(
         place.broker.start()
         assert "could not be read" in place.broker.log.read_text()
         other.say("client.resume() == 3 and client.hello() == 0 and client.take(700 << 20)")
-        time.sleep(0.2)  # the one that holds so much comes later than the one that wants it
+        time.sleep(0.2)  # the process that holds more reconnects after the one that wants it
         assert one.do("client.resume()") == Result.UNKNOWN
         assert one.do("client.hello()") == Result.OK
         one.do("client.amounts()")

@@ -1,6 +1,7 @@
-"""A process of a container, as tests order it: each line that it reads is an expression, and it writes what comes out.
+"""A process of a container, controlled by tests: it evaluates each line of its input and prints the result.
 
-It knows `client`, which speaks with the broker, `cuda`, which holds memory of the simulated card, and what follows.
+Lines can use `client`, which talks to the broker, `cuda`, which holds memory of the simulated card, and the functions
+below.
 """
 
 from __future__ import annotations
@@ -35,21 +36,21 @@ def hello() -> int:
 
 
 def _obey(client: Client) -> None:
-    """As the library's own thread."""
+    """As the library's helper thread does."""
     while True:
         signals = client.signals
         if signals is None or signals.fileno() < 0:
-            time.sleep(0.01)  # another may come
+            time.sleep(0.01)  # another notification may follow
             continue
         try:
             if select.select([signals], [], [], 0.1)[0]:
                 client.obey()
         except (OSError, ValueError, AssertionError):
-            time.sleep(0.01)  # a broken connection; another may come
+            time.sleep(0.01)  # a broken connection; another may follow
 
 
 def context() -> bool:
-    """Makes one on the card, if the broker lets us."""
+    """Create a context on the card, if the broker permits."""
     client: Client = _names["client"]
     if not client.context():
         return False
@@ -76,7 +77,7 @@ def give() -> int:
 
 
 def child(seconds: float) -> int:
-    """One that inherits everything of ours, and lives so long."""
+    """A child that inherits all our descriptors, and lives this long."""
     pid = os.fork()
     if pid == 0:
         os.execv("/bin/sleep", ["sleep", str(seconds)])  # noqa: S606  closes what is to be closed at exec
@@ -84,7 +85,7 @@ def child(seconds: float) -> int:
 
 
 def forked(seconds: float) -> int:
-    """One that goes on as it is, with our sockets."""
+    """A fork without exec, with our sockets."""
     pid = os.fork()
     if pid == 0:
         os.closerange(0, 3)
@@ -94,7 +95,7 @@ def forked(seconds: float) -> int:
 
 
 def flood_begins(count: int) -> None:
-    """So many connections that say HELLO with a token that nobody has, as fast as they can, for good."""
+    """Keep this many connections that send HELLO with an unknown token, as fast as possible, forever."""
     peers = [connected(_PATH) for _ in range(count)]
     threading.Thread(target=_flood, args=(peers,), daemon=True).start()
 
@@ -112,7 +113,7 @@ def _flood(peers: list[socket.socket]) -> None:
 
 
 def growth_begins(names: int) -> None:
-    """A piece of memory by so many names grows without end: each time all its rows change."""
+    """Grow one piece of memory under this many names without end: each change updates all its rows."""
     client: Client = _names["client"]
     for name in range(1, names + 1):
         client.ask(wire.What.EXPORT, body=wire.shared_body(Shared(name, 1, 1)))
@@ -125,7 +126,7 @@ def _grow(client: Client) -> None:
 
 
 def execute() -> None:
-    """Another program in this process: this one again."""
+    """Execute this program again in the same process."""
     os.execv(sys.executable, [sys.executable, "-P", *sys.argv])  # noqa: S606
 
 

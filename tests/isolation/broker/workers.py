@@ -1,4 +1,4 @@
-"""Processes of a container, and what tests order them to do."""
+"""Processes of a container, and the orders that tests give them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Worker(Child):
         return ast.literal_eval(self.line())
 
     def execute(self) -> None:
-        """Another program in the same process."""
+        """Replace the program in the same process."""
         self.say("execute()")
         assert self.line() == "ready"
 

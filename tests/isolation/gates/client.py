@@ -1,6 +1,6 @@
-"""Runs in a child process whose libcuda.so.1 is metered: the client of the memory tests, with calls that launch.
+"""Runs in a child process whose libcuda.so.1 is metered: the client of the memory tests, with launches.
 
-Each raises when the driver answers with an error. Nothing here knows of leases.
+Each call raises on an error of the driver. Nothing here depends on time slices.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _kernels: dict[int, int] = {}
 
 
 def past(name: str, *arguments: object) -> int:
-    """As `told`, of the driver itself, which the program has loaded by its path."""
+    """Like `told`, but on the driver itself, which the program has loaded by its path."""
     value = WORD()
     if number := getattr(_driver, name)(ctypes.byref(value), *plain(arguments)):
         raise Said(number)
@@ -45,12 +45,12 @@ def start() -> None:
 
 
 def use(card: int) -> None:
-    """This thread computes on that card."""
+    """Make the card's context current in this thread."""
     call("cuCtxSetCurrent", _contexts[card])
 
 
 def context() -> int:
-    """One of its own on the first card, current now."""
+    """A new context on the first card, now current."""
     return int(told("cuCtxCreate_v2", 0, 0))
 
 
@@ -59,7 +59,7 @@ def stream(flags: int = NON_BLOCKING) -> int:
 
 
 def kernel() -> int:
-    """In the current context: runs as long as its first parameter says."""
+    """A kernel in the current context that runs as long as its first parameter says."""
     current = told("cuCtxGetCurrent")
     if current not in _kernels:
         module = told("cuModuleLoadData", b"anything")
@@ -68,7 +68,7 @@ def kernel() -> int:
 
 
 def launch(one: int = 0, ms: float = 0.1, *, name: str = "cuLaunchKernel") -> None:
-    """A kernel that takes so long."""
+    """Launch a kernel of this duration."""
     nanoseconds = WORD(int(ms * MS))
     parameters = (ctypes.c_void_p * 1)(ctypes.addressof(nanoseconds))
     shape = [INT(1)] * 6 + [INT(0)]
@@ -98,14 +98,14 @@ _SHAPE: Final = (ctypes.c_uint32 * 7)(1, 1, 1, 1, 1, 1, 0)
 
 
 def launch_with(name: str, one: int = 0, ms: float = 0.1) -> None:
-    """The same with a structure."""
+    """The same, with a launch structure."""
     nanoseconds = WORD(int(ms * MS))
     parameters = (ctypes.c_void_p * 1)(ctypes.addressof(nanoseconds))
     call(name, ctypes.byref(_Config(_SHAPE, one, None, 0)), kernel(), parameters, None)
 
 
 def launch_each(cards: int = 1, ms: float = 0.1) -> None:
-    """One kernel on each of the first cards at once."""
+    """Launch one kernel on each of the first cards at once."""
     nanoseconds = WORD(int(ms * MS))
     parameters = (ctypes.c_void_p * 1)(ctypes.addressof(nanoseconds))
     each = (_Each * cards)()
@@ -117,7 +117,7 @@ def launch_each(cards: int = 1, ms: float = 0.1) -> None:
 
 
 def launch_old(name: str, *arguments: object) -> None:
-    """As it was before CUDA 4: the function keeps its shape and parameters."""
+    """Launch by the API before CUDA 4, in which the function keeps its shape and parameters."""
     call("cuFuncSetBlockShape", kernel(), INT(1), INT(1), INT(1))
     call("cuParamSetv", kernel(), INT(0), ctypes.byref(WORD(MS)), INT(8))
     call(name, kernel(), *arguments)
@@ -137,7 +137,7 @@ class Flood:
         self._thread = in_thread(self._launch)
 
     def in_flight(self) -> float:
-        """At least so many are launched and not done: no more can be done than there were milliseconds."""
+        """Lower bound of launches in flight: at most one per elapsed millisecond has completed."""
         return self._launched - 1000 * (time.monotonic() - self._began)
 
     def join(self) -> None:
@@ -150,7 +150,7 @@ class Flood:
 
 
 def is_busy(one: int = 0) -> bool:
-    """Whether something in a stream is not done."""
+    """Whether a stream has unfinished work."""
     return bool(cuda.cuStreamQuery(WORD(one)))
 
 
@@ -168,7 +168,7 @@ def end_capture(one: int) -> int:
 
 
 def change_graph(executable: int, count: int, ms: float, one: int) -> None:
-    """It launches so many kernels of that length from now on."""
+    """Make the graph launch this many kernels of this length."""
     graph = WORD()
     begin_capture(one)
     launches(count, one, ms)
@@ -194,7 +194,7 @@ def mark(one: int) -> int:
 
 
 def is_ahead(event: int) -> bool:
-    """Whether what was launched before it is not done."""
+    """Whether work launched before the event is unfinished."""
     return bool(cuda.cuEventQuery(WORD(event)))
 
 
@@ -202,7 +202,7 @@ def is_ahead(event: int) -> bool:
 
 
 def in_thread(body: Callable[[], object]) -> threading.Thread:
-    """Begins it on a thread that computes on the first card."""
+    """Start it on a thread that computes on the first card."""
 
     def run() -> None:
         use(0)
@@ -214,7 +214,7 @@ def in_thread(body: Callable[[], object]) -> threading.Thread:
 
 
 def in_child(body: Callable[[], object]) -> int:
-    """What a forked child's driver says: 0, or its error."""
+    """Result of the driver in a forked child: 0, or its error."""
     child = os.fork()
     if child == 0:
         status = 0
@@ -227,7 +227,7 @@ def in_child(body: Callable[[], object]) -> int:
 
 
 def exits_slowly(seconds: float) -> None:
-    """Said before the driver is started: the process lives on for so long after the driver has taken itself down."""
+    """Called before the driver is started: the process lives on for this long after the driver has shut itself down."""
     libc = ctypes.CDLL(None)
     libc.__cxa_atexit(libc.usleep, WORD(int(seconds * 1_000_000)), None)
 
@@ -252,7 +252,7 @@ def churn_contexts() -> None:
 
 
 def churn_graphs(wrong: list[int]) -> None:
-    """Captures and launches; an error ends it and is added to `wrong`."""
+    """Capture and launch; an error ends it and is added to `wrong`."""
     one = stream()
     try:
         for _ in range(30):

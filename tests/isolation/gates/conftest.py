@@ -1,4 +1,4 @@
-"""What tests of gating share: a node with a container's broker, and a program in it."""
+"""Fixtures of the gating tests: a node with a container's broker, and a program in it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from isolation.gates.stage import Place, Program, gated
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
-    """A container with memory of one card, whose line is closed."""
+    """A container with memory of one card, whose gate is closed."""
     with gated(tmp_path) as made:
         yield made
 

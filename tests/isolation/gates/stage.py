@@ -18,11 +18,11 @@ __all__ = ["A_WHILE_S", "NOT_INITIALIZED", "Place", "Program", "gated", "granted
 
 CLIENT: Final = Path(__file__).with_name("client.py")
 A_WHILE_S: Final = 0.3
-"""Long enough for what must not happen to happen."""
+"""Long enough for a forbidden event to happen."""
 
 
 class Program(Steered):
-    """A process that launches kernels as it is told."""
+    """A process that launches kernels on command."""
 
     def __init__(self, place: Place, *, cards: int = 1, more: Mapping[str, str] | None = None) -> None:
         env = {**place.node.environment, "LD_PRELOAD": objects_in(place.folder), **(more or {})}
@@ -38,7 +38,7 @@ class Place:
 
     @contextmanager
     def program(self, *, cards: int = 1, more: Mapping[str, str] | None = None) -> Generator[Program]:
-        """One that computes on the first cards, with `more` in its environment."""
+        """A program on the first cards, with `more` in its environment."""
         with Program(self, cards=cards, more=more) as started:
             started.ask("start()")
             yield started
@@ -46,13 +46,13 @@ class Place:
 
 @contextmanager
 def gated(tmp_path: Path, *, cards: int = 1, library: Path | None = None) -> Generator[Place]:
-    """A container with memory of so many small cards."""
+    """A container with memory of this many small cards."""
     with preloaded(tmp_path, (SMALL,) * cards, (LIMIT,) * cards, granter, library) as (node, folder, broker):
         yield Place(node, folder, broker)
 
 
 def granted(one: Program) -> Granter:
-    """The program's card is its own."""
+    """Give the card to the program alone."""
     one.ask("kernel()")
     one.place.broker.generous = True
     one.ask("launch()")

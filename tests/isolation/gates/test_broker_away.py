@@ -1,4 +1,4 @@
-"""A broker that is away: leases run out, then what is configured holds; when it comes back, so does the gate."""
+"""A broker that is down: time slices run out, then the configured policy applies; when it returns, so does the gate."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ pytestmark = pytest.mark.slow
 
 
 def joined(one: Program) -> Granter:
-    """With a broker that frees the card after a tenth of a second. Who was idle on the way has said WANT again."""
+    """Connect to a broker that frees the card after a tenth of a second.
+
+    A program that was idle before has sent WANT again.
+    """
     broker = one.place.broker
     broker.loss_after_s = 0.1
     broker.generous = True

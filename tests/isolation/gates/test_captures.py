@@ -1,4 +1,4 @@
-"""A capture never notices: what is written down waits for no gate, and nothing of ours is written down or breaks it."""
+"""Captures are unaffected: captured calls do not wait at the gate, and our calls are neither captured nor break it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from partage_isolation.wire.packets import What
 
 pytestmark = pytest.mark.slow
 
-MODES = (0, 1, 2)  # global, of the thread, relaxed
+MODES = (0, 1, 2)  # global, thread-local, relaxed
 
 
 def nodes(one: Program, stream: str = "s") -> int:
-    """How many nodes the capture in a stream comes to, which ends with that."""
+    """Number of nodes in the stream's capture, which this ends."""
     one.ask(f"g = WORD(); call('cuStreamEndCapture', {stream}, ctypes.byref(g))")
     one.ask("n = WORD(); call('cuGraphGetNodes', g.value, None, ctypes.byref(n))")
     one.ask("x = told('cuGraphInstantiateWithFlags', g.value, 0)")
@@ -68,7 +68,7 @@ def test_streams_beside_a_capture_are_gated_and_drained(one: Program, kind: int)
 
 
 def test_the_legacy_stream_is_left_alone_while_another_captures(one: Program) -> None:
-    """An event there would end the capture of a stream that it waits for."""
+    """An event there would invalidate the capture of a stream that it waits for."""
     broker = one.place.broker
     broker.generous = True
     one.ask("s = stream(0)")
@@ -95,7 +95,7 @@ def test_captures_and_leases_in_many_threads_disturb_nobody(one: Program) -> Non
 
 
 def test_a_capture_that_did_not_begin_hides_nothing(one: Program) -> None:
-    """What is legacy would be left alone while one is under way."""
+    """During a capture, work in the legacy stream would not be drained."""
     broker = one.place.broker
     broker.generous = True
     one.ask("kernel(); s = stream(); launch()")

@@ -1,4 +1,4 @@
-"""Several cards: each has its gate, and a process what it needs of them."""
+"""Several cards: each has its gate, and a process requests only those that it needs."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_free_cards_of_one_process_can_be_taken_back_one_by_one(two: Program) ->
 
 
 def test_a_card_that_was_never_used_is_gated_when_it_is(tmp_path: Path) -> None:
-    """While it was not, launches on the other one, which is the program's own, went through unseen."""
+    """Until its first use, launches on the other card, which is the program's own, pass unseen."""
     with gated(tmp_path, cards=2) as place, place.program(cards=1) as one:
         one.say("launch()")
         place.broker.wait_for(What.WANT, 0)

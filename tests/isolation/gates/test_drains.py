@@ -1,4 +1,4 @@
-"""What was launched is done before it is said to be, in streams of every kind, whatever became of them."""
+"""DRAINED is sent only after all launches are done, in streams of every kind, even destroyed ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_stream_is_drained_when_its_work_is_done_and_not_before(one: Program, 
     epoch = broker.close()
     one.ask(f"time.sleep({A_WHILE_S})")
     said = broker.heard_of(What.DRAINED, epoch)
-    assert not (said and one.ask("is_busy(s)"))  # looked at in this order: work that goes on now went on then
+    assert not (said and one.ask("is_busy(s)"))  # in this order: work that is busy now was busy then
     broker.wait_for(What.DRAINED, epoch)
     assert not one.ask("is_busy(s)")
 
@@ -118,7 +118,7 @@ def test_streams_and_contexts_that_come_and_go_while_leases_do(one: Program) -> 
 
 
 def test_a_context_that_became_current_past_the_library_is_drained_too(one: Program) -> None:
-    """It is seen at the end of a batch, which has 256 launches at most."""
+    """It is noticed at the end of a batch, which has 256 launches at most."""
     broker = granted(one)
     one.ask("launches(2); past('cuCtxCreate_v2', 0, 0)")
     one.ask(f"kernel(); launches(600, 0, 0.001); launch(0, {LONG_MS})")
@@ -142,7 +142,10 @@ BLOCKING: Final = {
     "the first of a thread": "",
     "one of a batch": "launches(5, s, 0.01), time.sleep(0.1), launch(o, 0.01),",
 }
-"""What the thread does before; in the pause all is found done, and the other stream's launch opens the gate again."""
+"""Earlier actions of the thread.
+
+During the pause everything is found done, and the other stream's launch opens the gate again.
+"""
 
 
 @pytest.mark.parametrize("which", list(BLOCKING))

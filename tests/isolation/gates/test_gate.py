@@ -138,6 +138,6 @@ def test_an_error_of_the_driver_stays_its_own(one: Program) -> None:
 
 
 def holds(broker: Granter, seconds: float) -> None:
-    """Leases of so many seconds, each begun when the one before was drained."""
+    """Time slices of this length, each begun when the previous one was drained."""
     for _ in range(10):
         broker.wait_for(What.DRAINED, broker.timeslice(seconds=seconds))

@@ -1,4 +1,4 @@
-"""Who does not need the card says so, and says so when it needs it again."""
+"""A process that does not need the card sends IDLE, and WANT when it needs it again."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_going_on_after_idle_is_said(one: Program) -> None:
 
 
 def test_a_program_that_goes_on_after_the_end_says_that_it_waits(one: Program) -> None:
-    """What it said before is about the old lease: taken for the new one, it would wait for ever."""
+    """Its earlier WANT belongs to the old time slice: if it counted for the new one, the program would wait forever."""
     begun(one)
     broker = one.place.broker
     epoch = broker.timeslice(seconds=0.7)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_a_child_joins_for_itself(place: Place) -> None:
-    """One that was forked before its parent had begun with the card."""
+    """The child was forked before its parent first used the card."""
     place.broker.generous = True
     with Program(place) as started:
         child = started.ask("in_child(lambda: (start(), launch(), call('cuCtxSynchronize')))")
@@ -88,7 +88,7 @@ def test_a_thread_that_is_killed_at_the_gate_takes_nobody_with_it(place: Place) 
 
 
 def test_nothing_of_ours_calls_a_driver_that_has_taken_itself_down(place: Place) -> None:
-    """Its work is not done, and the process takes its time to end."""
+    """The program's work is not done, and the process exits slowly."""
     with Program(place, more={"SIMGPU_ABORTS_LATE_CALLS": "1"}) as one:
         one.ask(f"exits_slowly({A_WHILE_S})")
         one.ask("start()")
@@ -103,7 +103,7 @@ def test_nothing_of_ours_calls_a_driver_that_has_taken_itself_down(place: Place)
 def test_programs_with_much_of_their_own_for_each_thread_have_a_helper_too(
     place: Place, tmp_path: Path, kib: int
 ) -> None:
-    """What the dynamic linker puts on every stack, before anything else."""
+    """Thread-local storage, which the dynamic linker puts on every stack first."""
     large = tmp_path / "large.so"
     source = f"__thread char large[{kib} << 10];"
     subprocess.run(["cc", "-shared", "-fPIC", "-o", large, "-x", "c", "-"], input=source, text=True, check=True)

@@ -1,6 +1,6 @@
-"""Errors in memory and races of the library itself, while everything is launched at once and leases come and go.
+"""The library's own memory errors and races, while everything is launched at once and time slices come and go.
 
-The library and the program are built with a sanitizer, the driver is not: what is reported is ours.
+The library and the program are built with a sanitizer, the driver is not: every report is about our code.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LEASE_S: Final = 0.01
 
 
 def next_epoch(broker: Granter, turn: int) -> int:
-    """Mostly leases; now and then the card is taken back from who has it alone, or for its own."""
+    """Mostly time slices; now and then the card is revoked from its sole user, or freed and then revoked."""
     if turn % 7 == 0:
         broker.sole()
     elif turn % 11 == 0:
@@ -38,7 +38,7 @@ def next_epoch(broker: Granter, turn: int) -> int:
 
 
 def leases_until_it_ends(place: Place, process: subprocess.Popen[str]) -> int:
-    """How many there were, each begun when the one before was drained."""
+    """The number of time slices, each begun when the previous one was drained."""
     broker, turns = place.broker, 0
 
     def is_over(epoch: int) -> bool:

@@ -1,4 +1,4 @@
-"""No more is in flight than is soon done, by every way to launch."""
+"""Only a little work is in flight, by every way to launch."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_flood_of_long_kernels_waits_for_each(one: Program) -> None:
 
 
 def test_a_flood_of_short_kernels_leaves_little_to_drain(one: Program) -> None:
-    """A second of them, less what a driver's own queue holds."""
+    """A second of them, minus those that a driver's own queue holds."""
     broker = alone(one)
     one.ask("launches(200, s, 1)")
     one.ask("f = Flood(1000, s)")
@@ -75,7 +75,7 @@ def test_a_graph_that_is_changed_counts_as_what_it_takes_then(one: Program) -> N
 
 
 def test_a_stream_that_waits_for_the_host_does_not_stop_the_host(one: Program) -> None:
-    """It has launched more than fits, and only then says the word that the first launch waits for."""
+    """The host launches more than fits, and only then writes the word that the first launch waits for."""
     alone(one)
     one.ask("m = ctypes.c_void_p(); call('cuMemHostAlloc', ctypes.byref(m), 64, INT(0))")
     one.ask("w = ctypes.c_uint32.from_address(m.value); w.value = 0")
@@ -95,7 +95,7 @@ def test_kernels_of_all_lengths_come_through(one: Program) -> None:
 
 
 def test_graphs_run_ahead_where_the_card_is_ones_own(one: Program) -> None:
-    """More than there are batches, as many as are done within a twentieth of a second."""
+    """More launches than there are batches, and as many as complete within a twentieth of a second."""
     broker = alone(one)
     broker.free()
     one.ask("g = graph_of(2, 0.5, s)")

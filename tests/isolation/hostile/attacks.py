@@ -1,7 +1,7 @@
-"""What a hostile program in a container can say to the broker: `attacks.py NAME SOCKET [WORD...]`.
+"""A hostile program in a container, attacking its broker: `attacks.py NAME SOCKET [WORD...]`.
 
-Each attack goes on until its stdin ends, then tells in a line of JSON what it got. It speaks the protocol by hand, as
-someone could who has read the library's source.
+Each attack goes on until its stdin ends, then prints its result as a line of JSON. It implements the protocol itself,
+as an attacker could who has read the library's source.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ def _say(told: Told) -> None:
 
 
 def goes_on(sent: int) -> bool:
-    """Until stdin ends, and for a while in any case."""
+    """True until stdin ends, and for a while in any case."""
     ready, _, _ = select.select([sys.stdin], [], [], 0)
     return sent < _LEAST or not ready
 
 
 def rest() -> None:
-    """Waits for the end of stdin."""
+    """Wait for the end of stdin."""
     sys.stdin.read()
 
 
@@ -70,7 +70,7 @@ def forge(path: str) -> Told:
 
 
 def take_past(path: str, mib: str) -> Told:
-    """Takes memory past the library and the broker, of whom it only wants to be known."""
+    """Allocate memory bypassing the library and the broker, after only a HELLO."""
     with Client(Path(path)) as one, Cuda() as cuda:
         one.hello()
         cuda.allocate(int(mib) << 20)

@@ -1,4 +1,4 @@
-"""A process with a container's mounts: those that the broker asks for, read-only, in a namespace of its own."""
+"""A process with a container's mounts: those that the broker asks for, read-only, in a mount namespace of its own."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ exec "$@"
 
 
 def in_cell(container: Container, folder: Path, argv: Sequence[str]) -> list[str]:
-    """What runs a command there; `folder` is for the files that /etc must have before something is put over them."""
+    """The command that runs `argv` there; `folder` holds the files of /etc over which others are mounted."""
     folder.mkdir(exist_ok=True)
     for name in ("ld.so.preload", "ld-nix.so.preload"):
         (folder / name).touch()

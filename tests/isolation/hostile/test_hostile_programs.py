@@ -1,4 +1,4 @@
-"""A hostile program harms its own container at most: the one beside it keeps its memory, and the broker its senses."""
+"""A hostile program harms its own container at most: its neighbour keeps its memory, and the broker keeps working."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Attack:
         return dict(json.loads(self.process.stdout.readline()))
 
     def end(self) -> dict[str, Any]:
-        """It ends, and tells what it got."""
+        """End it, and return its result."""
         told, _ = self.process.communicate()
         assert self.process.returncode == 0
         return dict(json.loads(told.splitlines()[-1]))
@@ -60,7 +60,7 @@ class Attack:
 
 @contextmanager
 def attacking(place: Place, container: Container, name: str, *words: str) -> Generator[Attack]:
-    """A hostile program, as long as it takes."""
+    """Run a hostile program meanwhile."""
     attack = Attack(place, container, name, *words)
     try:
         yield attack
@@ -77,10 +77,10 @@ def course(place: Place, container: Container, processes: int) -> Course:
 
 @contextmanager
 def unharmed(place: Place, tmp_path: Path, victim: Container) -> Generator[None]:
-    """Beside whatever happens, another container races for its memory as if it were alone; so it goes on after it."""
+    """Another container races for its memory during and after the block, as if it were alone."""
     broker = place.broker_pid
     with Race(course(place, victim, processes=1), tmp_path / "first") as race:
-        race.finish()  # the broker knows what a context takes from now on
+        race.finish()  # the broker knows the size of a context from now on
     with Race(course(place, victim, processes=3), tmp_path / "victim") as race:
         race.round()
         before = descriptors(place.broker_pid)

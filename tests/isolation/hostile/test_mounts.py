@@ -1,4 +1,4 @@
-"""What a hostile program can do about the files by which the library comes into it: little, and it is found."""
+"""What a hostile program can do about the files that load the library: little, and it is detected."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def place() -> Iterator[Place]:
 
 
 def bare(place: Place) -> dict[str, str]:
-    """No variable but the one by which a simulated driver is found."""
+    """Only the variable that locates the simulated driver."""
     return {"LD_LIBRARY_PATH": str(place.node.libraries), "PATH": "/usr/bin:/bin:/usr/sbin:/sbin"}
 
 
 def asked(place: Place, argv: Sequence[str], *orders: str) -> list[dict[str, Any]]:
-    """What `taking` answers in an environment without anything."""
+    """Answers of `taking` in an empty environment."""
     text = "".join(f"{order}\n" for order in orders)
     done = subprocess.run(argv, env=bare(place), input=text, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -73,7 +73,7 @@ def test_in_a_namespace_of_its_own_a_program_cannot_take_our_files_away(
 
 
 def covered(container: Container, folder: Path) -> list[str]:
-    """A program that has put an empty folder over ours, and so runs as if there were no limits."""
+    """A program that has mounted an empty folder over ours, and so runs without limits."""
     covering = f"mount -t tmpfs none /run/partage && exec {taking()}"
     argv = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", covering]
     return in_cell(container, folder, argv)
@@ -95,7 +95,7 @@ def test_who_covers_our_files_is_found(place: Place, tmp_path: Path) -> None:
         assert process.stdout is not None
         process.stdout.readline()
         process.stdin.write("take 4096\n")
-        assert json.loads(process.stdout.readline())["result"] == OK  # nothing is in the way of one who does this
+        assert json.loads(process.stdout.readline())["result"] == OK  # nothing prevents this
         place.until("it is found", lambda: place.findings)
         (much,) = asked(place, in_cell(beside, tmp_path / "etc", [taking()]), "take 512")
         assert much["result"] == OK

@@ -1,4 +1,4 @@
-"""The library as containers have it, a driver that does next to nothing, and the programs, compiled once."""
+"""The library as in containers, a driver that does next to nothing, and the programs, compiled once."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
 
 @pytest.fixture
 def beside(stage: Stage, tmp_path: Path) -> Stage:
-    """The same library, and the driver in the folder beside its own, where a mount may put one."""
+    """The same library, and the driver in the folder beside it, where a mount may put one."""
     return stage.moved(tmp_path / "partage")

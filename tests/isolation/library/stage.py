@@ -1,4 +1,4 @@
-"""Where the programs of these tests run."""
+"""Folders and environment of these tests' programs."""
 
 from __future__ import annotations
 
@@ -16,17 +16,16 @@ from rig.patience import patience_s
 
 PROGRAMS: Final = Path(__file__).parent / "programs"
 VERSION: Final = 12340
-"""What the driver of these tests says it is."""
-"""A bound for what a machine that is not overloaded does at once."""
+"""The version that the driver of these tests reports."""
 _DRIVERS: Final = {"driver.c": "libcuda.so.1", "management.c": "libnvidia-ml.so.1"}
 _RETURNS: Final = ("-fno-optimize-sibling-calls",)
-"""The driver tells who called it by the address that it returns to."""
+"""The driver identifies its caller by the return address."""
 _OTHERS: Final = frozenset((*_DRIVERS, "asks.c", "early.c", "needed.c", "plain.c"))
 
 
 @dataclass(frozen=True)
 class Stage:
-    """Folders: of the programs, of the driver, and of the library, which lies in `place`/lib."""
+    """Folders: of the programs, of the driver, and of the library, which is in `place`/lib."""
 
     programs: Path
     driver: Path
@@ -34,11 +33,11 @@ class Stage:
 
     @property
     def objects(self) -> list[Path]:
-        """In the order in which processes load them."""
+        """The objects, in the order in which processes load them."""
         return [self.place / "lib" / name for name in OBJECTS]
 
     def environment(self, *, driver: bool = True) -> dict[str, str]:
-        """Of a process that loads the library, with the driver where the dynamic linker looks."""
+        """The environment of a process that loads the library, with the driver on the dynamic linker's path."""
         found = {"PATH": os.environ["PATH"], "LD_PRELOAD": ":".join(map(str, self.objects))}
         return {**found, "LD_LIBRARY_PATH": str(self.driver)} if driver else found
 
@@ -51,7 +50,7 @@ class Stage:
         asked: str = "",
         **environment: str,
     ) -> list[str]:
-        """What a program prints, which must end well and say nothing else."""
+        """Output of a program, which must exit with 0 and print nothing on stderr."""
         command, env = self.started(
             [*before, self.programs / program, *words], {**self.environment(driver=driver), **environment}
         )
@@ -70,7 +69,7 @@ class Stage:
     def started(
         self, command: Sequence[str | Path], environment: Mapping[str, str]
     ) -> tuple[Sequence[str | Path], Mapping[str, str]]:
-        """What is run for that, and in which environment."""
+        """The command and environment that run it."""
         return command, environment
 
     def moved(self, place: Path) -> Stage:

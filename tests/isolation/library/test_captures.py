@@ -1,4 +1,4 @@
-"""However a program reaches the driver by name, it reaches this library, and through it the driver."""
+"""Every way to reach the driver by name leads to this library, and through it to the driver."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_nvml_is_ours_too(stage: Stage) -> None:
 
 @pytest.mark.parametrize("name", ["cuTexRefSetAddress2D_v3", "cuOfTomorrow"])
 def test_a_name_without_a_hook_passes_on_all_its_arguments(stage: Stage, tmp_path: Path, name: str) -> None:
-    """The second is none of our names: a spare export was given it."""
+    """The second name is none of ours: it was assigned a spare export."""
     shutil.copytree(stage.driver, tmp_path / "root/usr/lib64")
     done = install(tmp_path / "library", tmp_path / "root", objects=stage.place / "lib")
     assert done.added == ("cuOfTomorrow", "nvmlOfTomorrow")

@@ -1,4 +1,4 @@
-"""The library at the driver's own path, and the driver elsewhere: nothing is preloaded, and no way leads past it."""
+"""The library at the driver's own path, and the driver elsewhere: nothing is preloaded, and no way bypasses it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOUNTS: Final = 'set -e; mount -t tmpfs none /run; mkdir -p /run/partage/driver
 
 @pytest.fixture
 def inside(stage: Stage) -> Sequence[str]:
-    """A mount namespace with the driver where containers have it, away from the dynamic linker's eyes."""
+    """A mount namespace with the driver where containers have it, which the dynamic linker does not search."""
     script = f'{_MOUNTS}; shift; exec "$@"'
     return ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "-", str(stage.driver)]
 

@@ -1,4 +1,4 @@
-"""With a broker and a card: what a metered program may not do besides, it need not."""
+"""With a broker and a card: a metered program needs no further system calls."""
 
 from __future__ import annotations
 

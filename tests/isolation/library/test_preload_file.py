@@ -1,4 +1,4 @@
-"""Through /etc/ld.so.preload every program of a container loads it, with whatever environment."""
+"""Through /etc/ld.so.preload every program of a container loads it, with any environment."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Container:
         )
 
     def lines(self, *command: str, user: int | None = None, **environment: str) -> list[str]:
-        """What it prints, which must end well and say nothing else."""
+        """Output of a program, which must exit with 0 and print nothing on stderr."""
         done = self.run(*command, user=user, **environment)
         assert (done.returncode, done.stderr) == (0, ""), done.stdout
         return done.stdout.splitlines()

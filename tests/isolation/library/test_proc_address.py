@@ -1,4 +1,4 @@
-"""cuGetProcAddress finds a hook for whatever has one, in every version and for both default streams."""
+"""cuGetProcAddress finds a hook for every name that has one, in every version and for both default streams."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Generator[SimulatedNode]:
 
 @cache
 def hooks() -> set[str]:
-    """Those that the simulated driver has. All others of its names are one function, which is no hook's."""
+    """Hooks of names that the simulated driver has. Its other names share one function, which has no hook."""
     hooked = re.findall(r"^(?:GATED_)?HOOK\((\w+)\)", (sources() / "hooks/hooks.def").read_text(), flags=re.MULTILINE)
     simulated, _ = simulated_names("libcuda.so")
     return simulated.intersection(hooked)
 
 
 def questions() -> list[str]:
-    """Each form that the driver has, asked for from its own version on and with the newest, for each default stream."""
+    """Each form that the driver has, requested at its own version and at the newest, for each default stream."""
     text = (sources().with_name("driver") / "cuda.def").read_text()
     routes = [
         (name, int(version), per_thread == "1", symbol)

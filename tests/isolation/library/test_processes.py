@@ -1,4 +1,4 @@
-"""It holds in whatever a process does: threads, forks, signals, closing, and next to no permissions."""
+"""The library works in unusual processes: with threads, forks, signals, closing, and next to no permissions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NVIDIA's own runtime library, and its Python module for NVML, meet what they expect."""
+"""NVIDIA's own runtime library, and its Python module for NVML, find what they expect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The client of the memory tests, with NVML beside it: what programs see of a card by either way."""
+"""The client of the memory tests, with NVML beside it: a card as programs see it by both."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def pids(which: str, index: int = 0) -> list[tuple[int, int]]:
 
 
 def details(mode: int, index: int = 0) -> list[int]:
-    """Pids of the list of all kinds."""
+    """Pids in the list of all kinds."""
     found = nvml.nvmlDeviceGetRunningProcessDetailList(card(index), nvml.nvmlProcessDetailList_v1, mode)
     return [one.pid for one in found]
 
 
 def busy() -> list[int]:
-    """Pids of those that were busy lately."""
+    """Pids of the processes that were busy lately."""
     try:
         return [one.pid for one in nvml.nvmlDeviceGetProcessUtilization(card(), 0)]
     except nvml.NVMLError_NotFound:

@@ -1,4 +1,4 @@
-"""What tests of metering share: a node with a container's broker, and a program in it."""
+"""Fixtures of the metering tests: a node with a container's broker, and a program in it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from isolation.memory.stage import Place, Program, metered
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
-    """512 MiB of the first of two small cards; of the second, nothing."""
+    """512 MiB of the first of two small cards; none of the second."""
     with metered(tmp_path) as made:
         yield made
 

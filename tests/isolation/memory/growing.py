@@ -1,10 +1,11 @@
-"""Programs near their limit that grow by what no call of theirs asks for: local memory, code and executables of graphs.
+"""Programs near their limit that grow without an allocating call: local memory, code and executables of graphs.
 
     with a_place() as place:
         seen = grow(place, seeds=range(100))
 
-Each growth is done or refused, the container stays within its limit but for the code of one module, `cuMemGetInfo`
-never shows what is not there, and the audit finds nothing: a container is not stopped for what could be refused.
+Each growth is done or refused, the container stays within its limit except for the code of one module, `cuMemGetInfo`
+never shows more than there is, and the audit finds nothing: a container is not stopped for something that could be
+refused.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _NEAR_MIB: Final = 128
 _STEPS: Final = 12
 _AT_ONCE: Final = 10
 AUDITED_S: Final = 2.0
-"""Within which several audits that count have looked, so that what is wrong is found; nothing is judged by it."""
+"""Long enough for several full audits, so that any violation is found; nothing is judged by it."""
 
 
 @dataclass
@@ -42,7 +43,7 @@ class Seen:
     refused: dict[str, int] = field(default_factory=dict[str, int])
     wrong: list[str] = field(default_factory=list[str])
     most_over: int = 0
-    """Bytes by which a container was beyond its limit."""
+    """Bytes by which a container exceeded its limit."""
 
 
 @contextmanager
@@ -55,7 +56,7 @@ def a_place() -> Generator[Isolated]:
 
 @contextmanager
 def program(container: Contained) -> Generator[Steered]:
-    """One with a context on the card, a stream, and a kernel that is loaded."""
+    """A program with a context on the card, a stream, and a loaded kernel."""
     env = {**container.place.node.environment, "LD_PRELOAD": container.preload}
     with Steered([sys.executable, CLIENT], env=env, refusals="cuda") as started:
         for line in ("start()", "s = stream()", "k = kernel('sim_1us')", "run(k, s)", "kept = []"):
@@ -64,18 +65,18 @@ def program(container: Contained) -> Generator[Steered]:
 
 
 def held(container: Contained, pid: int) -> int:
-    """What the card counts for a process, with its context."""
+    """The card's figure for a process, with its context."""
     return next((one.bytes for one in container.place.node.status()[0].processes if one.pid == pid), 0)
 
 
 def filled(one: Steered, left_mib: int) -> None:
-    """It takes all but so much."""
+    """Allocate all but this much."""
     free, _ = one.ask("info()")
     one.ask(f"a = alloc({max(free - left_mib * MIB, MIB)})")
 
 
 def grow(place: Isolated, seeds: Iterable[int]) -> Iterator[Seen]:
-    """What was seen so far, after every few seeds."""
+    """Results so far, after every few seeds."""
     seen = Seen()
     for batch in _batches(seeds):
         with contextlib.ExitStack() as stack:
@@ -94,7 +95,7 @@ def _batches(seeds: Iterable[int]) -> Iterator[Sequence[int]]:
 
 
 def _one(place: Isolated, seed: int, seen: Seen, stack: contextlib.ExitStack) -> None:
-    """It lives until the stack ends."""
+    """The program lives until the stack ends."""
     random_ = random.Random(seed)  # noqa: S311  nothing secret
     container = place.prepare(LIMIT)
     container.install(built())

@@ -1,6 +1,6 @@
-"""Every way in which a program takes memory of a card: lines for its client, one after the other.
+"""Every way in which a program allocates memory of a card: lines for its client, one after the other.
 
-Names that a line binds are there for the next ones. After every line the library must say what the card says.
+Later lines can use the names that earlier ones bind. After every line the library's figure must equal the card's.
 """
 
 from __future__ import annotations

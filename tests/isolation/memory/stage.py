@@ -1,4 +1,4 @@
-"""Programs whose library meters them: child processes on a simulated node with a broker of the test's own."""
+"""Programs metered by the library: child processes on a simulated node with a broker that the test controls."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ OUT_OF_MEMORY, NOT_INITIALIZED = 2, 3
 
 
 def objects_in(folder: Path) -> str:
-    """What a container's programs have in LD_PRELOAD."""
+    """LD_PRELOAD of a container's programs."""
     return ":".join(str(folder / "lib" / name) for name in OBJECTS)
 
 
 class Program(Steered):
-    """A process that uses the driver of a node as a container would."""
+    """A process that uses a node's driver as a container would."""
 
     def __init__(self, place: Place, script: Path = CLIENT, *, pass_fds: Sequence[int] = ()) -> None:
         env = {**place.node.environment, "LD_PRELOAD": objects_in(place.folder)}
@@ -42,7 +42,7 @@ class Program(Steered):
 
     @property
     def used(self) -> int:
-        """Bytes that its library says it holds of the first card; asked each time."""
+        """Bytes of the first card that its library reports; queried each time."""
         return self.place.broker.amounts(self.pid).used
 
     @property
@@ -58,13 +58,13 @@ class Place:
         self.node, self.folder, self.broker = node, folder, broker
 
     def held(self, pid: int, card_index: int = 0) -> int:
-        """What the card counts for a process, without its context."""
+        """The card's figure for a process, without its context."""
         processes = self.node.status()[card_index].processes
         return next((one.bytes - CONTEXT for one in processes if one.pid == pid), 0)
 
     @contextmanager
     def program(self, *, device: int | None = 0, pass_fds: Sequence[int] = ()) -> Generator[Program]:
-        """One that computes on a device, unless that is None."""
+        """A program that computes on a device, unless that is None."""
         with Program(self, pass_fds=pass_fds) as started:
             if device is not None:
                 started.ask(f"start({device})")
@@ -83,8 +83,8 @@ def preloaded(
     broker: Callable[[Path, Mapping[str, int]], AbstractContextManager[B]],
     library: Path | None = None,
 ) -> Generator[tuple[SimulatedNode, Path, B]]:
-    """A node, the folder of a container that was granted as many cards as there are limits, and its broker."""
-    folder = Path(tempfile.mkdtemp(prefix="pm-", dir="/tmp"))  # sockets want short paths
+    """A node, the folder of a container that was granted one card per limit, and its broker."""
+    folder = Path(tempfile.mkdtemp(prefix="pm-", dir="/tmp"))  # socket paths must be short
     try:
         (folder / "lib").mkdir()
         for name in OBJECTS:

@@ -1,4 +1,4 @@
-"""What the broker is told besides amounts: contexts, code that is loaded, memory that others can hold."""
+"""Reports to the broker besides amounts: contexts, loaded code, memory that others can hold."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 
 def kinds(place: Place) -> list[What]:
-    """What was said of contexts, in order."""
+    """Messages about contexts, in order."""
     return [
         What(packet.what)
         for _, packet in place.broker.heard
@@ -25,7 +25,7 @@ def kinds(place: Place) -> list[What]:
 
 
 def told(place: Place, *expected: What) -> None:
-    """Waits until exactly this was said of contexts."""
+    """Wait until exactly these messages about contexts were sent."""
     place.broker.wait(lambda: kinds(place) == list(expected), f"{expected} is said, and not {kinds(place)}")
 
 
@@ -64,7 +64,7 @@ def test_a_context_that_the_driver_refused_is_told(place: Place) -> None:
 
 
 def test_a_green_context_that_is_destroyed_leaves_nothing_charged(place: Place) -> None:
-    """The primary one was there for it alone, and goes with it."""
+    """The primary context existed only for it, and is destroyed with it."""
     with place.program(device=None) as one:
         one.ask("call('cuInit', 0)")
         one.ask("g = told('cuGreenCtxCreate', 1, 0, 1)")

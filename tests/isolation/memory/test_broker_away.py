@@ -1,4 +1,4 @@
-"""A broker that is away, slow, wrong, or new: memory fails closed, never for long, and comes back with it."""
+"""A broker that is down, slow, wrong, or new: memory fails closed, never for long, and works again with the broker."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from support.steered import Said
 
 pytestmark = pytest.mark.slow
 BOUND_S = 5.0
-"""A process waits so long for a broker that is away."""
+"""A process waits this long for a broker that is down."""
 
 
 def test_without_a_broker_there_is_no_driver(place: Place) -> None:
@@ -76,7 +76,7 @@ def test_a_broker_that_has_forgotten_all_is_told_what_is_held(one: Program) -> N
 
 
 def test_a_broker_that_comes_back_with_less_room_lends_no_more_than_that(one: Program) -> None:
-    """What is held is held; nothing more fits until it is freed."""
+    """Held memory stays held; nothing more fits until it is freed."""
     broker = one.place.broker
     broker.gives_credit = False
     one.ask("a = alloc(100 << 20)")
@@ -120,7 +120,7 @@ WRONG_ANSWERS: Final[Mapping[str, Callable[[Packet], bytes | None]]] = {
 
 
 def test_wrong_answers_lend_nothing(place: Place) -> None:
-    """One program hears each, all at the same time: most are waited out."""
+    """One program gets each answer, all at the same time: most answers end in a timeout."""
     with ExitStack() as stack:
         programs = {wrong: stack.enter_context(place.program()) for wrong in WRONG_ANSWERS}
         wrong_for = {program.pid: WRONG_ANSWERS[wrong] for wrong, program in programs.items()}
@@ -142,7 +142,7 @@ def test_wrong_answers_lend_nothing(place: Place) -> None:
 
 
 def test_a_program_that_closes_all_descriptors_is_served_on(one: Program) -> None:
-    """What it opens by the same numbers afterwards stays untouched."""
+    """Files that it opens later under the same numbers stay untouched."""
     one.ask("a = alloc(20 << 20)")
     one.ask("files = os.listdir('/proc/self/fd')")
     one.ask("ours = [int(f) for f in files if int(f) > 100]")

@@ -1,4 +1,4 @@
-"""Whatever way a program takes memory, its library says what the card counts; also where others patch the driver."""
+"""By every way to allocate memory, the library's figure equals the card's; also where others patch the driver."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ pytestmark = pytest.mark.slow
 
 
 def agrees(program: Program, after: str) -> None:
-    """The card first: a pool may shrink meanwhile, and only then is asked what the library says."""
-    program.place.broker.amounts(program.pid)  # ends what is left to be ended
+    """The library's figure equals the card's; the deferred work that `amounts` waits for may shrink a pool first."""
+    program.place.broker.amounts(program.pid)  # completes deferred work
     said, held = program.used, program.held
     assert said == held, f"after `{after}` the library says {said}, the card {held}"
 

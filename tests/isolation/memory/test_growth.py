@@ -1,4 +1,4 @@
-"""What a program grows beside its allocations is refused where it does not fit, and counts where it does."""
+"""Growth beside allocations is refused if it does not fit, and counts if it does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.steered import Steered
 
 pytestmark = pytest.mark.slow
 LOCALS_MIB = 40
-"""What each KiB of local memory beyond the first takes of the card."""
+"""Memory on the card per KiB of local memory beyond the first."""
 NODE = 32 << 10
 
 

@@ -46,7 +46,7 @@ def test_all_of_the_limit_can_be_had_and_not_a_block_more(one: Program) -> None:
 
 @pytest.mark.parametrize("way", TOO_MUCH)
 def test_what_does_not_fit_is_refused_and_nothing_is_written(one: Program, way: str) -> None:
-    """Where the broker is not sure it is asked again; only the first question of the refused call is a new one."""
+    """If the broker is not sure it is asked again; only the first request of the refused call is a new one."""
     for line in SETUP:
         one.ask(line)
     one.ask(f"a = alloc({LIMIT - 63 * MIB})")
@@ -73,7 +73,7 @@ def test_a_pool_is_trimmed_before_anything_is_refused(one: Program, take: str) -
 
 
 def test_a_capture_does_not_notice_that_room_is_made_beside_it(one: Program) -> None:
-    """By calls of ours that its mode forbids to the thread."""
+    """Our calls to make room are forbidden to the thread by the capture's mode."""
     one.ask("pool_set(pool_of(), 4, 1 << 40)")
     one.ask(f"free_async(alloc_async({LIMIT - CHUNK}))")
     one.ask("call('cuCtxSynchronize')")

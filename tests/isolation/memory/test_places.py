@@ -1,4 +1,4 @@
-"""Where memory is, and cards that fail to give it: the account is what was given."""
+"""Placement of memory, and cards that fail to provide it: the account counts what was provided."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_context_for_graphics_is_asked_room_for_before_it_is_made(place: Place
 
 
 def contexts(place: Place, one: Program) -> tuple[int, int]:
-    """How often room for one was asked for, and how often one was said to be there."""
+    """How often a context was requested, and how often one was reported as created."""
     heard = [packet for pid, packet in place.broker.heard if pid == one.pid]
     return (
         sum(packet.what == What.CONTEXT for packet in heard),
@@ -70,7 +70,7 @@ def contexts(place: Place, one: Program) -> tuple[int, int]:
 
 
 EXECUTABLE = 64 << 10
-"""What a graph of two nodes takes by itself."""
+"""The memory of an executable graph of two nodes."""
 WAYS = {
     "alloc": "alloc(3 << 20)",
     "managed": "managed(3 << 20)",

@@ -1,4 +1,4 @@
-"""Children, threads, and processes that stand still: none is refused what fits, and nothing stays charged."""
+"""Children, threads, and stopped processes: no request that fits is refused, and nothing stays charged."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_program_that_was_started_by_another_has_its_own_token(place: Place) -
 
 
 def test_a_broker_that_is_slow_is_not_one_that_is_away(one: Program) -> None:
-    """The last of them has its turn only after more than a call waits for a broker that says nothing."""
+    """The last of them has its turn only after the time that a call waits for a silent broker."""
 
     def slow(lender: Lender, row: Row, packet: Packet) -> bytes | None:
         if packet.what == What.LEND:
@@ -82,7 +82,7 @@ def test_a_broker_that_is_slow_is_not_one_that_is_away(one: Program) -> None:
 
 
 def test_a_process_that_stood_still_asks_on(one: Program) -> None:
-    """Longer than a call waits, one thread with a question under way and the others behind it."""
+    """Longer than a call's timeout, one thread with a request in flight and the others behind it."""
 
     def stops_it(lender: Lender, row: Row, packet: Packet) -> bytes | None:
         if packet.what == What.LEND and not stopped:
@@ -101,7 +101,7 @@ def test_a_process_that_stood_still_asks_on(one: Program) -> None:
 
 
 def test_a_process_that_stood_still_tries_once_more_what_failed(one: Program) -> None:
-    """Its time is over when it goes on, but not because the broker was away."""
+    """The call's timeout has passed when the process continues, but not because the broker was down."""
 
     def stops_it(lender: Lender, row: Row, packet: Packet) -> bytes | None:
         if packet.what == What.LEND and not stopped:

@@ -1,4 +1,4 @@
-"""Processes that race for the last byte, by every path: the limit holds, and none is refused while there is room."""
+"""Processes race for the last byte, by every path: the limit holds, and none is refused while there is room."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def course(place: Place, container: Container, seed: int, *, kinds: str = KINDS,
 
 
 def warm_up(place: Place, container: Container, tmp_path: Path) -> None:
-    """The broker learns what a context takes on this card."""
+    """Let the broker learn the size of a context on this card."""
     with Race(course(place, container, 0, processes=1), tmp_path / "warm-up") as race:
         race.round()
         race.finish()
@@ -45,7 +45,7 @@ def warm_up(place: Place, container: Container, tmp_path: Path) -> None:
 
 
 def within_limits(place: Place, container: Container, seen: Seen) -> None:
-    """What must be so after every race of one container on one card."""
+    """Invariants after every race of one container on one card."""
     assert seen.wrong == []
     assert place.node.status()[0].peak_bytes <= container.limit
     place.until("all is returned", lambda: place.held(container).charged_bytes == 0)
@@ -97,7 +97,7 @@ def test_what_another_process_has_open_stays_charged_when_its_exporter(end: str)
 
 
 def shown(place: Place, pid: int) -> int:
-    """What the card shows under a pid."""
+    """The card's figure for a pid."""
     return sum(each.bytes for each in place.node.status()[0].processes if each.pid == pid)
 
 
@@ -115,7 +115,7 @@ def test_books_agree_with_the_card_whenever_nothing_moves(tmp_path: Path) -> Non
 
 
 def disagreement(place: Place, container: Container) -> str | None:
-    """What each living process uses, by the books and by the card."""
+    """Each living process's use, in the ledger and on the card."""
     on_card = {each.pid: each.bytes for each in place.node.status()[0].processes}
     for process in place.told(container).processes:
         held = [each for each in process.cards if each.card == container.card]

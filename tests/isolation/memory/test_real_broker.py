@@ -1,4 +1,4 @@
-"""Library and broker together: what the one says it holds, the other has in its books, and the card agrees."""
+"""Library and broker together: the library's report, the broker's ledger and the card agree."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def container(place: Isolated) -> Contained:
 
 
 def held(container: Contained, pid: int) -> int:
-    """What the card counts for a process, with its context."""
+    """The card's figure for a process, with its context."""
     return next((one.bytes for one in container.place.node.status()[0].processes if one.pid == pid), 0)
 
 
@@ -41,7 +41,7 @@ def charged(container: Contained) -> int:
 
 
 def settled(container: Contained, pid: int) -> None:
-    """The books come to what the card has, and credit."""
+    """Wait until the ledger equals the card's figure, plus credit."""
     until(
         lambda: held(container, pid) <= charged(container) <= held(container, pid) + 32 * MIB,
         why=lambda: f"charged {charged(container)}, held {held(container, pid)}: {container.told()}",
@@ -69,7 +69,7 @@ def test_all_but_the_context_can_be_had_and_nothing_more(container: Contained) -
 
 
 def test_a_context_beside_managed_memory_is_not_for_nothing(container: Contained) -> None:
-    """NVML shows managed memory as no process's: what it does show is not a part of that."""
+    """NVML attributes managed memory to no process: its figure is not a part of that."""
     with program(container) as one:
         one.ask(f"a = managed({LIMIT // 2})")
         settled(container, one.pid)

@@ -1,7 +1,7 @@
-"""The library's own memory errors and data races: programs that race for memory under the tools that see them.
+"""The library's own memory errors and data races: programs race for memory under sanitizers and Valgrind.
 
-Any report fails the test. The library and the programs are built with a sanitizer, the driver is not: what is reported
-is ours. Valgrind runs the library as it ships.
+Any report fails the test. The library and the programs are built with a sanitizer, the driver is not: every report is
+about our code. Valgrind runs the library as it ships.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def with_small_driver(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def raced(place: Place, environment: Mapping[str, str], page: Path, *, operations: int, limit: int) -> int:
-    """Rounds with kills and stops, until all that live end by themselves; how often one was refused."""
+    """Rounds with kills and stops, until all survivors exit by themselves; returns how often one was refused."""
     course = Course(environment, limit, CONTEXT_MIB, processes=3, threads=4, operations=operations, mib=LARGEST_MIB)
     with Race(course, page) as race:
         for _ in range(2):

@@ -1,4 +1,4 @@
-"""Memory that several processes hold: what the broker is told of it, by each way to share it, and what is credit."""
+"""Memory that several processes hold: its reports to the broker, by each way to share it, and its credit."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ VIRTUAL = Way(
     "a = create(6 << 20, shared=True)", "export_memory(a)", "import_memory({})", "release(b)", "release(a)", 6 * MIB
 )
 INSIDE = IPC._replace(export="ipc_handle(a + 4096)")
-"""The driver takes any address of the memory."""
+"""The driver accepts any address inside the memory."""
 WAYS = pytest.mark.parametrize("way", [IPC, VIRTUAL], ids=["ipc", "virtual"])
 
 
 @contextmanager
 def importing(one: Program, export: str, opening: str) -> Generator[Program]:
-    """Another program that has opened as `b` what the first one exports."""
+    """Another program that has opened, as `b`, the memory that the first one exports."""
     handle = one.ask(export)
     if isinstance(handle, int):
         with received(one, handle) as file, another(one.place, opening.format(file), (file,)) as two:
@@ -57,7 +57,7 @@ def another(place: Place, opening: str, files: Sequence[int] = ()) -> Generator[
 
 
 def lent(one: Program) -> int:
-    """What the library believes to be lent to it, which is what the broker lent."""
+    """The library's lent amount, which equals the broker's."""
     amounts = one.place.broker.amounts(one.pid)
     assert amounts.lent == one.place.broker.row(one.pid).lent[0]
     return amounts.lent

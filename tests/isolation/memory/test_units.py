@@ -1,4 +1,4 @@
-"""The library's account over a driver and a broker of a few arrays, with sanitizers: threads by every path."""
+"""The library's accounting with a driver and a broker made of a few arrays, with sanitizers: threads on every path."""
 
 from __future__ import annotations
 

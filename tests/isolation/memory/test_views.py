@@ -1,4 +1,4 @@
-"""What programs see of a card: the container's limit, and what is charged to it, the same by every way of asking."""
+"""Programs see the container's limit and its charges, the same by every query."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_what_another_program_holds_is_used_too(seeing: Program, place: Place) -
 
 
 def test_no_more_is_free_than_the_card_has(seeing: Program) -> None:
-    """Memory of others that no broker knows of fills the card."""
+    """Memory of other processes that no broker knows fills the card."""
     seeing.place.broker.limits[0] = 4096 * MIB
     free, total = seeing.ask("info()")
     assert total == 1024 * MIB

@@ -1,4 +1,4 @@
-"""Containers whose memory moves, on a small card of a running broker, and programs in them."""
+"""Containers with movable memory, on a small card of a running broker, and programs in them."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def moving(container: Contained) -> MovingTold:
 
 
 def partage(place: Isolated, *words: str) -> subprocess.CompletedProcess[str]:
-    """The command line on the node."""
+    """Run the command line on the node."""
     return run(place.root, *words)
 
 
 def name_of(container: Contained) -> str:
-    """Of its pod, as one types it."""
+    """The pod's name, as typed by a user."""
     return f"tests/{container.question.pod.name}"

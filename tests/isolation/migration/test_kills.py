@@ -1,7 +1,7 @@
-"""Programs and the broker are killed while memory moves: nobody else loses a byte or waits in vain.
+"""Programs and the broker are killed while memory moves: no other program loses a byte or waits in vain.
 
-Each run is a story of its seed. The link is slow, so that most kills fall into a move; the run says how many did.
-`make soak-rounds` tells a hundred.
+Each run is determined by its seed. The link is slow, so that most kills hit a move; the run prints how many did. `make
+soak-rounds` does a hundred.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STEPS: Final = 6
 CARD: Final = 256 * MIB
 LIMIT: Final = 160 * MIB
 PART: Final = 8 * MIB
-"""The least that goes over the simulated link."""
+"""The smallest transfer over the simulated link."""
 PARTS: Final = range(9, 15)
 
 
@@ -40,7 +40,7 @@ def place() -> Iterator[Isolated]:
 
 
 class Holder:
-    """A container's program, and the byte that each part of its memory is full of."""
+    """A container's program, and the byte that fills each part of its memory."""
 
     def __init__(self, container: Contained, chance: random.Random, stack: ExitStack) -> None:
         self.container, self._chance, self._stack = container, chance, stack
@@ -54,7 +54,7 @@ class Holder:
             self.program.ask(f"write(xs[-1], bytes([bs[-1]]) * {PART})")
 
     def look(self) -> None:
-        """At every byte; without waiting for the answer."""
+        """Check every byte; do not wait for the answer."""
         self.program.say(f"all(same(x, bytes([b]) * {PART}) for x, b in zip(xs, bs))")
 
     def changes(self) -> None:
@@ -79,7 +79,7 @@ class Story:
         self.holders = [Holder(each, self._chance, stack) for each in containers]
 
     def step(self) -> None:
-        """All want their memory, and somebody dies; who is left has it."""
+        """All access their memory, and one process dies; the survivors get their memory."""
         for holder in self.holders:
             holder.look()
         time.sleep(self._chance.random() * 0.3)

@@ -1,4 +1,4 @@
-"""Memory of one container leaves the card for another's, and comes back: the program notices nothing but time."""
+"""A container's memory leaves the card for another's, and returns: the program notices only the delay."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.steered import Steered
 pytestmark = pytest.mark.slow
 
 PART = 16 * MIB
-"""Bytes of each allocation: the simulated card keeps them."""
+"""Bytes of each allocation, which the simulated card stores."""
 MANY = 30
 OUT_OF_MEMORY, NOT_SUPPORTED = 2, 801
 
@@ -28,18 +28,18 @@ def place() -> Iterator[Isolated]:
 
 
 def fill(one: Steered, seed: int, many: int = MANY) -> None:
-    """Each allocation has bytes of its own."""
+    """Fill each allocation with distinct bytes."""
     one.ask(f"xs = [alloc({PART}) for _ in range({many})]")
     one.ask(f"[write(x, bytes([{seed} + n]) * {PART}) for n, x in enumerate(xs)]")
 
 
 def is_whole(one: Steered, seed: int) -> bool:
-    """All its bytes, from the first to the last of each."""
+    """All bytes of each allocation are intact."""
     return bool(one.ask(f"all(same(x, bytes([{seed} + n]) * {PART}) for n, x in enumerate(xs))"))
 
 
 def held(place: Isolated, one: Steered) -> int:
-    """By the card."""
+    """The card's figure."""
     return next((each.bytes for each in place.node.status()[0].processes if each.pid == one.pid), 0)
 
 
@@ -48,7 +48,7 @@ def out(container: Contained) -> int:
 
 
 def test_two_that_do_not_fit_have_their_bytes_whenever_they_look(place: Isolated) -> None:
-    """And both together never have more than the card."""
+    """Both together never have more than the card."""
     first, second = movable(place, 700 * MIB), movable(place, 700 * MIB)
     with program(first) as one, program(second) as two:
         addresses = one.ask(f"xs = [alloc({PART}) for _ in range(2)]; [free(x) for x in xs]; None")

@@ -1,4 +1,4 @@
-"""A pod is suspended: its memory leaves the card, its programs wait; it is resumed, and they have lost nothing."""
+"""A pod is suspended: its memory leaves the card and its programs wait; when it is resumed, nothing is lost."""
 
 from __future__ import annotations
 

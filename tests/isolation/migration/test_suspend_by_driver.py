@@ -1,4 +1,4 @@
-"""A pod whose memory does not move by itself is suspended by the driver: all its processes go, and come back."""
+"""A pod without movable memory is suspended by the driver: all its processes are moved off, and restored."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def place() -> Iterator[Isolated]:
 
 @contextmanager
 def holding(place: Isolated, memory: int = 300 * MIB) -> Generator[tuple[Contained, Steered]]:
-    """A container whose memory stays, and a program in it with something in its memory."""
+    """A container whose memory stays, and a program in it with data in its memory."""
     container = movable(place, memory, moves=False)
     with program(container) as one:
         one.ask(f"xs = [alloc({PART}) for _ in range(5)]; k = kernel('us_100')")
@@ -90,7 +90,7 @@ def test_all_its_processes_go_and_one_that_begins_meanwhile_waits(place: Isolate
 
 
 def test_others_that_move_have_its_room_and_leave_it_when_it_is_resumed() -> None:
-    """Both fit on the card while it is away, and one of them beside it."""
+    """Both fit on the card while it is suspended, and one of them beside it."""
     with crowded() as place, holding(place, 400 * MIB) as (container, one):
         first, second = movable(place, 450 * MIB), movable(place, 450 * MIB)
         with program(first) as two, program(second) as three:
@@ -189,7 +189,7 @@ KILLED_AFTER_S = 0.6
 
 
 def lives_through(place: Isolated, seed: int) -> None:
-    """Suspended and resumed by chance, while the broker or a program of it is killed at any moment."""
+    """Suspend and resume at random, while the broker or a program of the pod is killed at any moment."""
     chance = random.Random(seed)  # noqa: S311
     with holding(place) as (container, one), program(container) as other:
         other.ask(f"y = alloc({64 * KIB})")

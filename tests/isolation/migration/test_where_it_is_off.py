@@ -1,4 +1,4 @@
-"""Where no memory moves an allocation and a launch run not one instruction of what moves memory."""
+"""Where no memory moves, an allocation and a launch execute no instruction of the code that moves memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COST: Final = re.compile(r"\d+ (\d+)")
 
 
 def executed(report: Path) -> Iterator[tuple[str, int]]:
-    """Source files, and instructions of them; what a called function ran counts where that stands."""
+    """Source files and instructions executed in them; instructions of a callee count in its own file."""
     file, is_of_a_call = "", False
     for line in report.read_text().splitlines():
         if found := OF_A_FILE.fullmatch(line):
@@ -42,7 +42,7 @@ def executed(report: Path) -> Iterator[tuple[str, int]]:
 
 
 def of_moving(report: Path, *words: object) -> int:
-    """Instructions of what moves memory, in all of a program that takes its words and the driver's path."""
+    """Instructions in the code that moves memory, of a whole program run with these words and the driver's path."""
     with accounting(Time.FREE) as place:
         told = [str(place.driver) if word == "driver" else str(word) for word in words]
         argv = [*CALLGRIND, f"--callgrind-out-file={report}", str(programs() / told[0]), *told[1:]]

@@ -1,4 +1,4 @@
-"""The way to a machine that has a card for a quarter of an hour: a folder is carried there, asks, is cut off, goes on.
+"""Runs on a machine that has a card for fifteen minutes: a folder is copied there, asks, is interrupted, and resumes.
 
 The machine is a root without compiler, network, git and checkout, and its card is simulated.
 """

@@ -1,4 +1,4 @@
-"""The kernels that a real card is given are code for it: NVIDIA's own assembler takes them, as the driver's would."""
+"""The kernels for a real card are valid code: NVIDIA's own assembler accepts them, as the driver's would."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def assembler() -> Path:
 
 
 def assembled(assembler: Path, text: str, card: str, folder: Path) -> str:
-    """What the assembler says of the code that it made."""
+    """The assembler's report on the code that it generated."""
     source = folder / "kernel.ptx"
     source.write_text(text)
     argv = [str(assembler), "-v", f"--gpu-name={card}", "-o", str(folder / "kernel.cubin"), str(source)]

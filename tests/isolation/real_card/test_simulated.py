@@ -1,4 +1,4 @@
-"""The questions to a real card are asked whole on a simulated one: containers, answers, and nothing left behind."""
+"""All questions to a real card run on a simulated one: containers, answers, and nothing left behind."""
 
 from __future__ import annotations
 

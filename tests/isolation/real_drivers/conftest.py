@@ -1,6 +1,6 @@
-"""NVIDIA's own driver libraries of several branches, and our library as it is installed on a node that has them.
+"""NVIDIA's own driver libraries of several branches, and our library as installed on a node with them.
 
-Nothing here needs a card: names are looked up, and the driver answers what it is asked before it is started.
+Nothing here needs a card: names are looked up, and the driver answers calls made before it is started.
 """
 
 from __future__ import annotations

@@ -18,18 +18,18 @@ from partage_isolation.library.objects import CUDA, NVML, OBJECTS, sources
 from rig.patience import patience_s
 
 BRANCHES: Final = ("470", "535", "550")
-"""The first is of a CUDA before 12, which has the first form of cuGetProcAddress alone."""
+"""The first is of a CUDA before 12, which has only the first form of cuGetProcAddress."""
 LIBRARIES: Final = {CUDA: "cuda.def", NVML: "nvml.def"}
 _TESTS: Final = Path(__file__).parents[2]
 _PROGRAMS: Final = Path(__file__).parent / "programs"
 _FOLDER: Final = "usr/lib/x86_64-linux-gnu"
 _WITHOUT_DEVICES: Final = ("setpriv", "--bounding-set=-mknod", "--") if os.geteuid() == 0 else ()
-"""A real driver that root asks makes /dev/nvidiactl, and this machine would seem to have cards ever after."""
+"""A real driver run by root creates /dev/nvidiactl, and this machine would seem to have cards from then on."""
 
 
 @dataclass(frozen=True)
 class Route:
-    """What a table says that cuGetProcAddress finds."""
+    """A result of cuGetProcAddress by our table."""
 
     name: str
     version: int
@@ -40,7 +40,7 @@ class Route:
 @dataclass(frozen=True)
 class Place:
     root: Path
-    """Of the driver."""
+    """The driver's root."""
     installed: Installed
 
     @property
@@ -49,11 +49,11 @@ class Place:
 
     @cached_property
     def exports(self) -> Mapping[str, frozenset[str]]:
-        """What the driver's libraries export that programs may ask for, by nm: no debugger's functions."""
+        """Exports of the driver's libraries that programs may look up, by nm: without functions for debuggers."""
         return {library: frozenset(_exports(self.folder / library)) for library in LIBRARIES}
 
     def environment(self, *, ours: bool) -> dict[str, str]:
-        """Of a process as in a container with the driver, that has our library or has it not."""
+        """The environment of a process in a container with the driver, with our library or without it."""
         found = {"PATH": os.environ["PATH"], "LD_LIBRARY_PATH": str(self.folder), "PYTHONPATH": str(_TESTS)}
         preload = ":".join(str(self.installed.folder / name) for name in OBJECTS)
         return {**found, "LD_PRELOAD": preload} if ours else found
@@ -61,7 +61,7 @@ class Place:
     def told(
         self, program: str, *words: str | Path, ours: bool = True, asked: object = None, **environment: str
     ) -> Any:
-        """What a program of this folder writes as JSON."""
+        """The JSON that a program of this folder prints."""
         command = [sys.executable, _PROGRAMS / program, *words]
         return told(command, {**self.environment(ours=ours), **environment}, asked)
 
@@ -85,7 +85,7 @@ def told(command: list[str | Path], environment: Mapping[str, str], asked: objec
 
 
 def names(library: str) -> frozenset[str]:
-    """All of our table."""
+    """All names of our table."""
     text = (sources().with_name("driver") / LIBRARIES[library]).read_text()
     return frozenset(re.findall(r"^[A-Z]+\((?:.*, )?(\w+)\)$", text, re.MULTILINE))
 
@@ -102,7 +102,7 @@ def hooks() -> frozenset[str]:
 
 
 def symbols(library: Path) -> dict[str, int]:
-    """Every function that a library defines, hidden ones too, and where in it that begins."""
+    """Functions that a library's dynamic symbol table defines, with their offsets."""
     said = subprocess.check_output(["readelf", "-W", "--dyn-syms", library], text=True)
     rows = [fields for fields in map(str.split, said.splitlines()) if len(fields) == 8 and fields[3] == "FUNC"]
     return {fields[7]: int(fields[1], 16) for fields in rows if fields[6] != "UND"}

@@ -1,4 +1,4 @@
-"""What ordinary software chooses from the driver with us is what it chooses without us, and hooked where it must be."""
+"""Ordinary software chooses the same driver functions with our library as without, and hooked where required."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs find the names that the node's driver has, and no others: they choose by what is there."""
+"""Programs find exactly the names that the node's driver has: they choose features by existing names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The driver's ways to a function without its name: with us they answer as without us, but never with a hooked one."""
+"""The driver's ways to a function without its name: as without our library, but never a hooked one."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_the_drivers_own_tables_are_passed_on_and_have_no_hooked_function(place:
 
 
 def symbol(asked: Difference, ways: list[Route]) -> str | None:
-    """What the table says that is found."""
+    """The symbol that the table says is found."""
     known = [way for way in ways if way.name == asked.name and way.version <= asked.version]
     fitting = [way for way in known if way.per_thread and asked.flags == 2] or [
         way for way in known if not way.per_thread

@@ -1,4 +1,4 @@
-"""Processes of containers that want a card all the time, and the turns that they had."""
+"""Processes of containers that want a card continuously, and the turns that they had."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Turn(NamedTuple):
 
 
 class Flooder:
-    """One; `what` is one of `member_process`."""
+    """One process; `what` is one of `member_process`."""
 
     def __init__(self, container: Contained, what: str = "flood") -> None:
         path = os.pathsep.join(part for part in sys.path if part)
@@ -62,13 +62,13 @@ class Flooder:
         self._process.stdout.close()
 
     def more_turns(self, count: int) -> None:
-        """Until it had so many more."""
+        """Wait for this many more turns."""
         self.read()
         enough = len(self.turns) + count
         self.wait(lambda: len(self.turns) >= enough)
 
     def wait(self, condition: Callable[[], bool]) -> None:
-        """Until that is so, by what it wrote."""
+        """Wait until this is true of its output."""
         out = self._process.stdout
         assert out
 
@@ -83,7 +83,7 @@ class Flooder:
         until(condition, why_not, every_s=0)
 
     def read(self) -> None:
-        """What it wrote so far."""
+        """The process's output so far."""
         assert self._process.stdout
         self._rest += self._process.stdout.read() or b""
         *lines, self._rest = self._rest.split(b"\n")
@@ -102,7 +102,7 @@ def flooders(*containers: Contained) -> Generator[list[Flooder]]:
 
 
 def overlap_ns(one: Flooder, other: Flooder) -> int:
-    """How long both had it."""
+    """Duration for which both had it."""
     return sum(
         max(0, min(mine.ended, theirs.ended) - max(mine.began, theirs.began))
         for mine in one.turns
@@ -111,6 +111,6 @@ def overlap_ns(one: Flooder, other: Flooder) -> int:
 
 
 def overlaps(place: Isolated) -> int:
-    """How often the broker gave up waiting for somebody's work."""
+    """How often the broker stopped waiting for a process's work."""
     cards = (card for each in place.told().containers for card in each.cards)
     return sum(card.time.overlaps for card in cards if card.time)

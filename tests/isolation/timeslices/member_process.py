@@ -1,4 +1,4 @@
-"""A process of a container that wants a card all the time. Arguments: the socket, and what it does.
+"""A process of a container that wants a card continuously. Arguments: the socket, and its behaviour.
 
 It writes a line for each turn that it had: when the turn began and ended, in nanoseconds of CLOCK_MONOTONIC.
 """
@@ -17,7 +17,7 @@ from rig.errors import NeverHappened
 
 
 def flood(member: Member, *, says_so: bool) -> None:
-    """One turn after the other; at the end of each its work is done at once."""
+    """Take one turn after the other; at the end of each its work is done at once."""
     while True:
         line = member.wait_open()
         began = time.monotonic_ns()
@@ -28,7 +28,7 @@ def flood(member: Member, *, says_so: bool) -> None:
 
 
 def wait_over(member: Member, line: Line) -> None:
-    """However long it is lent."""
+    """Wait for its end, whatever extensions it gets."""
     while (now := member.line()).is_open and now.epoch - line.epoch < 1 << 16:
         time.sleep(0.0003)
 
@@ -54,11 +54,11 @@ def gang(member: Member, cards: int) -> None:
 
 
 STEPS: Final = ("joined", "wants", "holds", "over", "drained", "blocked", "idle")
-"""Of what is said about a lease: each as far as it stands there, and then no more."""
+"""The messages of one time slice: each name stops at this step."""
 
 
 def step(member: Member, last: str) -> None:
-    """So far and no further; a line that says so."""
+    """Stop at this step, and print a line."""
     if last == "wants":
         member.want()
     elif last != "joined":
@@ -75,7 +75,7 @@ def step(member: Member, last: str) -> None:
 
 
 def packets(member: Member, what: What) -> None:
-    """As fast as they are taken; what is answered is not read, as long as that goes."""
+    """Send as fast as the broker accepts; leave replies unread for as long as possible."""
     while True:
         timeslice = TimeSlice(epoch=member.line().epoch, at=time.monotonic_ns(), is_blocked=1)
         if what is What.JOIN:
@@ -85,7 +85,7 @@ def packets(member: Member, what: What) -> None:
 
 
 def forever(member: Member) -> None:
-    """Floods, and comes back to a broker that was away."""
+    """Flood, and reconnect to a broker that was down."""
     while True:
         try:
             flood(member, says_so=True)
@@ -94,7 +94,7 @@ def forever(member: Member) -> None:
 
 
 def come_back(member: Member) -> None:
-    """By the token, or anew where a broker died before it had written that down."""
+    """Reconnect by the token, or as a new process if a broker died before it had recorded the token."""
     while True:
         try:
             result = member.resume()

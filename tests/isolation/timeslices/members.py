@@ -1,4 +1,4 @@
-"""A process's half of what is said about leases, in Python: what the library does, and what a hostile one might."""
+"""A process's half of the time slice protocol, in Python: as the library does it, and as a hostile process might."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FUTEX_WAIT: Final = 0
 
 
 class Line(NamedTuple):
-    """As the page has it."""
+    """An entry of the page."""
 
     state: LineState
     epoch: int
@@ -38,7 +38,7 @@ class Line(NamedTuple):
 
 
 class Member:
-    """One process that says HELLO, and JOIN where it is told to."""
+    """A process that sends HELLO, and JOIN when told to."""
 
     def __init__(self, path: Path) -> None:
         self.client = Client(path)
@@ -64,18 +64,18 @@ class Member:
         return Line(*unpack(int.from_bytes(self._map[place : place + 8], "little")))
 
     def wakes(self, card: int = 0) -> int:
-        """How often the line has changed."""
+        """How often the entry has changed."""
         place = card * LINE_BYTES + 8
         return int.from_bytes(self._map[place : place + 4], "little")
 
     def sleep(self, wakes: int, card: int = 0) -> None:
-        """On the line's futex, until it has changed since; no longer than 100 ms."""
+        """Sleep on the entry's futex until it has changed since, at most 100 ms."""
         wait_on(self._address + card * LINE_BYTES + 8, wakes, seconds=0.1)
 
     def wait_open(self, card: int = 0) -> Line:
-        """Asks for the card as often as its line changes, until it may be used.
+        """Request the card as often as its entry changes, until it may be used.
 
-        A lease that was over before it was seen is one whose work is done.
+        A time slice that ended before it was seen counts as drained.
         """
         wait, asked = Wait(), -1
         while wait.left_s():
@@ -93,7 +93,7 @@ class Member:
         raise in_vain("the card is lent", self.line(card), wait)
 
     def wait_over(self, line: Line, card: int = 0) -> None:
-        """Until that lease has ended, by its deadline or by the broker's word."""
+        """Wait until that time slice has ended, by its deadline or by the broker's revocation."""
         wait = Wait()
         while (now := self.line(card)).is_open:
             if now.state is not line.state and now.state is not LineState.TIMESLICE:
@@ -126,7 +126,7 @@ class Member:
         self.client.signals.send(wire.question(what, card=card, body=wire.lease_body(timeslice)))
 
     def is_hung_up(self) -> bool:
-        """Whether the broker has closed the signals. Reads all hints until then."""
+        """Whether the broker has closed the signals. Reads all notifications until then."""
         signals = self.client.signals
         assert signals
         while select.select([signals], [], [], 0)[0]:
@@ -137,7 +137,7 @@ class Member:
         return False
 
     def hint(self) -> Packet | None:
-        """The next one, if there is one."""
+        """The next notification, if there is one."""
         assert not self.is_hung_up(), "the broker closed the signals"
         return self._hints.popleft() if self._hints else None
 
@@ -161,7 +161,7 @@ class Member:
 
 
 def address_of(mapped: mmap.mmap) -> int:
-    """Of a map that can't be written, which ctypes would not take."""
+    """The address of a read-only map, which ctypes would not accept."""
     buffer = (ctypes.c_byte * 128)()
     assert ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(mapped), buffer, 0) == 0
     address = ctypes.c_void_p.from_buffer(buffer).value
@@ -171,7 +171,7 @@ def address_of(mapped: mmap.mmap) -> int:
 
 
 def wait_on(address: int, value: int, *, seconds: float) -> None:
-    """Sleeps on that word while it is `value`, and no longer than that."""
+    """Sleep on that word while it is `value`, at most this long."""
     whole, part = divmod(seconds, 1)
     wait = (ctypes.c_long * 2)(int(whole), int(part * 1e9))
     _libc.syscall(_FUTEX, ctypes.c_void_p(address), _FUTEX_WAIT, ctypes.c_uint32(value), wait, None, 0)

@@ -1,4 +1,4 @@
-"""Whatever happens to processes and to the broker, and when: afterwards everybody who is there has turns.
+"""Processes and the broker fail at any time in any way: afterwards every remaining process gets turns.
 
 `make soak-rounds` does the same for longer.
 """

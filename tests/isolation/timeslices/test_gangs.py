@@ -1,4 +1,4 @@
-"""Containers with several cards get them together, whoever else wants one of them."""
+"""Containers with several cards get them together, despite others that want one of them."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def test_gangs_killed_and_stopped_at_any_moment_never_wait_for_each_other(place:
 
 
 SETTLED: Final = 40
-"""Turns: who has just come has some at once."""
+"""Turns: a newcomer has some at once."""
 TURNS: Final = 60
 
 
 def test_the_collectives_of_a_gang_of_two_containers_go_on_beside_floods_on_both_cards(tmp_path: Path) -> None:
-    """Without that each round takes a turn of both: the one that is there first spins until the other's comes."""
+    """Without gang scheduling each round takes a turn of both: the first one spins until the other's turn comes."""
     words = ("--processes", "2", "--at", str(tmp_path / "words"))
     floods = (Sharer("a", 700, "flood"), Sharer("b", 350, "flood", card=1), Sharer("c", 350, "flood", card=1))
     peers = [
@@ -64,7 +64,7 @@ def test_the_collectives_of_a_gang_of_two_containers_go_on_beside_floods_on_both
 
 
 def after(peers: list[Running], turns: int, words: Path) -> tuple[int, int]:
-    """The round in which they are once each had so many turns, and how many one had at most."""
+    """The round at which each has had this many turns, and the most that one had."""
 
     def timeslices() -> list[int]:
         return [each.time.timeslices if each.time else 0 for each in peers]
@@ -74,6 +74,6 @@ def after(peers: list[Running], turns: int, words: Path) -> tuple[int, int]:
 
 
 def last_round(words: Path) -> int:
-    """That both peers have begun."""
+    """The last round that both peers have begun."""
     one, other = struct.unpack_from("=2I", words.read_bytes())
     return min(int(one), int(other))

@@ -1,4 +1,4 @@
-"""A process that breaks the protocol of leases, or stands still, harms its own container alone."""
+"""A process that breaks the time slice protocol, or stops, harms only its own container."""
 
 from __future__ import annotations
 

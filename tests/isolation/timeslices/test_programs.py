@@ -1,4 +1,4 @@
-"""Programs that know nothing of us share a card as their containers were promised, by the card's own account."""
+"""Programs unaware of partage share a card as guaranteed to their containers, by the card's own account."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def place() -> Iterator[Isolated]:
 
 
 class Program:
-    """One of the simulated card's, or by its path, in a container."""
+    """A program of the simulated card, or one given by path, in a container."""
 
     def __init__(self, container: Contained, *words: str) -> None:
         container.install(built_library())
@@ -53,33 +53,33 @@ class Program:
 
     @property
     def time(self) -> TimeTold:
-        """As the broker tells it."""
+        """The program's times, as the broker reports them."""
         told = self.container.told().cards[0].time
         assert told is not None
         return told
 
     @property
     def busy_ns(self) -> int:
-        """Of the card's time, what it ever had."""
+        """Total busy time of the card for it."""
         assert self._process.poll() is None, "the program has ended"
         processes = self.container.place.node.status()[0].processes
         return next((each.busy_ns for each in processes if each.pid == self._process.pid), 0)
 
     def has_turns(self) -> None:
-        """Until it does, of this broker."""
+        """Wait until it has turns from this broker."""
         until(lambda: self.time.processes == 1 and self.time.timeslices > 1)
 
     def send(self, number: signal.Signals) -> None:
         self._process.send_signal(number)
 
     def more(self, seconds: float) -> None:
-        """Until it had so much more of the card."""
+        """Wait until it had this much more time of the card."""
         enough = self.busy_ns + round(seconds * 1e9)
         until(lambda: self.busy_ns >= enough)
 
 
 def shared(one: Program, other: Program, seconds: float) -> float:
-    """What the first had for each second of the other, until that had so many."""
+    """Card time of the first per second of the other, measured until the other had this many seconds."""
     before = one.busy_ns, other.busy_ns
     other.more(seconds)
     return (one.busy_ns - before[0]) / (other.busy_ns - before[1])
@@ -96,7 +96,7 @@ def test_two_that_want_all_get_what_they_were_promised(place: Isolated, words: t
 
 @pytest.mark.parametrize("way", ["past", "open", "leaked", "blocking", "green", "updated"])
 def test_ordinary_calls_lead_around_no_lease(place: Isolated, way: str) -> None:
-    """Who is not metered has as much of the card as the other one."""
+    """An unmetered program would get as much of the card as the other one."""
     some = [place.prepare(share=share) for share in (100, 900)]
     floods = str(programs() / "ways"), way, str(driver_past(place.node))
     with Program(some[0], *floods) as hostile, Program(some[1], "flood", "--kernel-us", "1000") as other:
@@ -115,5 +115,5 @@ def test_the_broker_may_be_killed_under_them(place: Isolated) -> None:
             for each in (small, large):
                 each.has_turns()
                 each.more(0.05)
-        large.more(2)  # what was launched while nobody was there is under way
+        large.more(2)  # work that was launched while nobody else was there is in flight
         assert 0.2 < shared(small, large, 2) < 0.55

@@ -39,7 +39,7 @@ def test_a_lease_runs_out_and_the_next_broker_has_a_page_of_its_own(place: Isola
 
 
 def test_epochs_of_the_last_broker_say_nothing_to_the_next(place: Isolated) -> None:
-    """Each begins at random: what was on its way is old, but for one time in 131 072."""
+    """Each begins at random: messages in transit are old, except with probability 1 in 131 072."""
     with Member(place.prepare(share=500).socket) as one:
         epochs = set[int]()
         for _ in range(3):

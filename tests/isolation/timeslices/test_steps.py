@@ -1,4 +1,4 @@
-"""Wherever a process ends or stands still in what is said of leases, others have their turns."""
+"""Wherever a process ends or stops within the time slice protocol, others get their turns."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ pytestmark = pytest.mark.slow
 
 
 def is_there(process: Flooder) -> None:
-    """Waits until it is at its step."""
+    """Wait until it is at its step."""
     process.wait(lambda: bool(process.turns))
 
 
 def processes(container: Contained) -> int:
-    """Of it, that may launch."""
+    """Number of the container's processes that may launch."""
     time = container.told().cards[0].time
     assert time is not None
     return time.processes

@@ -1,4 +1,4 @@
-"""Containers take turns on a card, one after the other, by what they are promised; none is kept from an idle one."""
+"""Containers take turns on a card, one after the other, by their guarantees; an idle card is available to all."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_who_is_alone_is_free_until_another_comes(place: Isolated) -> None:
 
 
 def test_two_have_the_card_one_after_the_other(place: Isolated) -> None:
-    """Where this process is so slow that it is taken for silent, the broker says so."""
+    """If this process is so slow that it is taken for silent, the broker logs it."""
     with Member(place.prepare(share=500).socket) as one, Member(place.prepare(share=500).socket) as other:
         for each in (one, other):
             each.join()

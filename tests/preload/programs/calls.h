@@ -1,7 +1,6 @@
-/* The driver as a test program sees it: found by name as frameworks find it, one pointer for each function that is
- * used.
+/* The driver as a test program sees it: found by name as frameworks find it, one pointer for each function used.
  *
- * Nothing here knows whether a library meters the program or which driver answers.
+ * Nothing here depends on whether a library meters the program or which driver answers.
  */
 #pragma once
 
@@ -19,17 +18,17 @@ extern struct driver {
 #undef CALL
 } driver;
 
-/* Finds all of the above in a library, named or by its path; mostly in libcuda.so.1. */
+/* Finds all of the above in a library, by name or path; mostly in libcuda.so.1. */
 void calls_find_in(const char *library);
 void calls_find(void);
 
-/* What a library has by that name, without which the program ends. */
+/* A library's symbol by that name; the program exits if it is missing. */
 void *found(void *library, const char *name);
 
-/* A word of the command line that says so many, and `most` at most. */
+/* A number from the command line, at most `most`. */
 u64 number(const char *word, u64 most);
 
-/* A call that must succeed: the program ends with a line on stderr otherwise. */
+/* A call that must succeed: otherwise the program exits with a line on stderr. */
 #define NEED(name, ...) require(driver.name(__VA_ARGS__), #name)
 void require(CUresult result, const char *what);
 void stop_with(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));

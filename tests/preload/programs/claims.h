@@ -1,11 +1,11 @@
-/* What all racing processes together may hold at most, at every moment: a page that they share.
+/* A page shared by all racing processes: an upper bound of their memory at every moment.
  *
- * A process claims before it asks for memory and gives up its claim after it has freed it, so the claims are never less
- * than what is on the card. A refusal is right if, at some moment while it was asked for, the claims were above the
- * limit; otherwise there was room all the time.
+ * A process claims before it allocates memory and drops its claim after it has freed it, so the claims are never less
+ * than the memory on the card. A refusal is right if the claims were above the limit at some moment during the request;
+ * otherwise there was room all the time.
  *
- * Killing a process between two of its stores leaves the sum too high and never too low: refusals are then excused
- * that should not be, until the runner of the race sets the sum right when nothing moves.
+ * Killing a process between two of its stores leaves the sum too high and never too low: wrong refusals are then
+ * excused, until the runner of the race corrects the sum when nothing moves.
  */
 #pragma once
 
@@ -15,19 +15,19 @@
 
 enum { CLAIM_SLOTS = 16, CLAIM_HISTORY = 1 << 16, CLAIM_MAILBOX = 8 };
 
-/* A handle that one process offers to the others, who may have it open when it is freed. */
+/* A handle that one process offers to the others, which may have it open when it is freed. */
 struct offer {
     _Atomic u64 bytes; /* 0: none */
     _Atomic u64 version; /* odd: it is being written */
     _Atomic u64 ipc[sizeof(CUipcMemHandle) / sizeof(u64)];
 };
 
-/* The layout is known to those who run the race, up to `mine`; and where offers are. */
+/* The runner of the race knows the layout up to `mine`, and the place of the offers. */
 struct claims {
     u64 limit;
-    u64 removed;               /* claims of dead processes: only who runs the race writes it, as the next */
-    _Atomic u64 excused;       /* bytes that the broker may have out of reach: of stopped processes */
-    _Atomic u64 total;         /* of all, dead ones too */
+    u64 removed;               /* claims of dead processes: written only by the race's runner, as is the next field */
+    _Atomic u64 excused;       /* bytes that may be out of the broker's reach: of stopped processes */
+    _Atomic u64 total;         /* of all processes, including dead ones */
     _Atomic u64 mine[CLAIM_SLOTS];
     _Atomic u64 changes;
     _Atomic u64 history[CLAIM_HISTORY];
@@ -44,8 +44,10 @@ struct offer *claims_offer(unsigned number);
 void claim_more(u64 bytes);
 void claim_less(u64 bytes);
 
-/* What a refusal is judged by: from before the driver is asked (with the claim made) to after it answered. */
+/* Begins the period by which a refusal is judged: from before the driver is called (with the claim made) to its
+   return. */
 struct asking asking_begins(void);
 
-/* How many bytes the claims stayed below the limit all the time; -1: they were above it, so the refusal was right. */
+/* The smallest number of bytes by which the claims stayed below the limit; -1: they exceeded it, so the refusal was
+   right. */
 int64_t asking_room(const struct asking *asking);

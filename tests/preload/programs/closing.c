@@ -1,9 +1,9 @@
-/* Closes the broker's sockets as programs that close all descriptors do, and has other descriptors in their places.
+/* Closes the broker's sockets as programs that close all descriptors do, and opens other descriptors in their place.
  *
- *   closing MIB     takes pieces of MIB until there are no more; does so again without the sockets, and again with
- *                   others by their numbers
+ *   closing MIB     allocates pieces of MIB until memory is exhausted; again without the sockets, and again with other
+ *                   descriptors under their numbers
  *
- * A line of JSON tells how many pieces there were each time, and how many bytes were written to foreign descriptors.
+ * A line of JSON has the number of pieces each time, and the number of bytes written to foreign descriptors.
  */
 #include "calls.h"
 
@@ -41,7 +41,7 @@ static unsigned close_sockets(void) {
     return closed;
 }
 
-/* One of a pair is put in the place of each; what arrives at the other one is what was written into it. */
+/* Each is replaced by one end of a socket pair; bytes that arrive at the other end were written into it. */
 static unsigned replace_sockets(int *others, unsigned most) {
     unsigned replaced = 0;
     for (int descriptor = 0; descriptor < DESCRIPTORS && replaced < most; descriptor++) {

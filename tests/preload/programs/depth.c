@@ -1,11 +1,11 @@
-/* How many launches a program has in flight:
+/* Measures how many launches a program has in flight:
  *
  *     depth KIND NANOSECONDS LAUNCHES TURNS
  *
- * Launches a kernel of that length so often, or a graph of one such, and waits for all; TURNS times. A line of JSON
- * tells, for the turn that came furthest, how many launches the driver had when so many at least were not done, as the
- * card can't have done more than the time allows; and the processor's nanoseconds that one launch took at the median
- * turn. `total` is how much memory the card seems to have.
+ * Launches a kernel of that length LAUNCHES times, or a graph of one such, and waits for all; TURNS times. A line of
+ * JSON has, from the turn with the most, the least number of launches in flight, as the card can't have completed more
+ * than the elapsed time allows; and the processor's nanoseconds per launch at the median turn. `total` is the card's
+ * memory as the program sees it.
  */
 #include "calls.h"
 
@@ -54,7 +54,7 @@ static void launch(u64 ns) {
         launch_kernel(ns);
 }
 
-/* What is left of so many launches at least, by now. */
+/* The least number of these launches that are still unfinished. */
 static u64 left_of(u64 launches, u64 ns, u64 since) {
     const u64 done = (ns_of(CLOCK_MONOTONIC) - since) / ns;
     return launches > done ? launches - done : 0;
@@ -65,7 +65,7 @@ static int by_size(const void *one, const void *other) {
     return (a > b) - (a < b);
 }
 
-/* A driver has threads of its own. The simulated one has none, and in a process of one thread its locks cost less. */
+/* A real driver has threads. The simulated one has none, and in a process of one thread its locks cost less. */
 static void *stand_by(void *unused) {
     for (;;) pause();
     return unused;

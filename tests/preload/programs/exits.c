@@ -1,4 +1,4 @@
-/* Ends while the card has work of it, without a wait:
+/* Exits without waiting while the card has work of the program:
  *
  *     exits WAY
  *
@@ -6,10 +6,10 @@
  * exit     main calls exit
  * quick    main calls _exit
  * thread   another thread that launched calls exit
- * last     main ends its thread, and another one that launched is left and calls exit
+ * last     main ends its thread, and another thread that launched remains and calls exit
  * busy     main returns while another thread launches on
  *
- * A line of JSON tells how much memory the card seems to have.
+ * A line of JSON has the card's memory as the program sees it.
  */
 #include "calls.h"
 
@@ -25,7 +25,8 @@ static CUcontext context;
 static CUfunction kernel;
 static CUstream stream;
 
-/* Put down before the driver's own, and so done after it: there is time to call a driver that has taken itself down. */
+/* Registered before the driver's handler, and so run after it: there is time to call a driver that has shut itself
+   down. */
 static void linger(void) { usleep(LINGERS_US); }
 
 static CUresult launch(CUstream into, u64 ns) {
@@ -44,7 +45,7 @@ static void begin(void) {
     NEED(cuStreamCreate, &stream, NON_BLOCKING);
 }
 
-/* Into a stream, into the thread's own, and by a graph. */
+/* Into a stream, into the per-thread stream, and by a graph. */
 static void work(void) {
     CUgraph graph;
     CUgraphExec executable;
@@ -59,7 +60,7 @@ static void work(void) {
     }
 }
 
-/* A machine that is late may have it done by the time it is asked for. */
+/* On a slow machine the work may be done when it is queried: then launch again. */
 static void leave_work(void) {
     do require(launch(stream, LONG_NS), "the last launch");
     while (driver.cuStreamQuery(stream) != CUDA_ERROR_NOT_READY);
@@ -90,7 +91,7 @@ static void *end_all(void *unused) {
     return unused;
 }
 
-/* By then the driver may have taken itself down, and answers so. */
+/* By then the driver may have shut itself down, and returns that error. */
 static void *launch_on(void *unused) {
     driver.cuCtxSetCurrent(context);
     for (;;) launch(CU_STREAM_PER_THREAD, SHORT_NS);
@@ -117,7 +118,7 @@ static void leave_one_launching(void) {
 
 static const struct way {
     const char *name;
-    bool works_here; /* main launches, and tells */
+    bool works_here; /* main launches, and reports */
     void (*end)(void);
 } ways[] = {
     {"return", true, do_nothing},    {"exit", true, call_exit},  {"quick", true, call_quick_exit},

@@ -2,7 +2,7 @@
  *
  *     gating THREADS TURNS SEED
  *
- * Its runner opens and closes the gate meanwhile. Ends with 0 if the driver never answered with an error.
+ * Its runner opens and closes the gate meanwhile. Exits with 0 if the driver never returned an error.
  */
 #include "calls.h"
 

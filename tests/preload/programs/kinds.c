@@ -112,7 +112,7 @@ static CUresult take_mapped(struct held *held, u64 bytes) {
     return CUDA_SUCCESS;
 }
 
-/* The handle goes first: the mapping keeps the memory. */
+/* The handle is released first: the mapping keeps the memory. */
 static void give_mapped(struct held *held) {
     NEED(cuMemRelease, held->memory);
     NEED(cuMemUnmap, held->address, held->bytes);
@@ -134,7 +134,7 @@ static CUresult captured(CUstream stream, u64 bytes, CUgraphExec *executable) {
     return instantiated;
 }
 
-/* What a launch took stays for the next one, until it is trimmed. */
+/* Memory of a launch stays for the next one, until it is trimmed. */
 static CUresult take_graph(struct held *held, u64 bytes) {
     CUresult result = captured(held->stream, bytes, &held->executable);
     if (result != CUDA_SUCCESS) return result;
@@ -151,13 +151,13 @@ static void give_graph(struct held *held) {
 
 /* ---- contexts ---------------------------------------------------------------------------------------------------- */
 
-/* Only a process's first one takes anything, but that is not known before: there must be room for another. */
+/* Only a process's first context allocates anything, but that is not known before: there must be room for another. */
 static u64 context_worst(u64 bytes) {
     (void)bytes;
     return context_bytes;
 }
 
-/* It is made current, too, which only the thread that made it would have to know. */
+/* cuCtxCreate also makes it current, in this thread alone, so it is popped. */
 static CUresult take_context(struct held *held, u64 bytes) {
     (void)bytes;
     const CUresult result = driver.cuCtxCreate_v2(&held->context, 0, device);

@@ -1,11 +1,11 @@
-/* Every path by which a program takes bytes of a card, each as: take so many, give them back. */
+/* Every path by which a program allocates bytes of a card, each as a pair of functions to allocate and free. */
 #pragma once
 
 #include "calls.h"
 
 struct kind;
 
-/* What one allocation is. */
+/* One allocation. */
 struct held {
     const struct kind *kind; /* NULL: nothing */
     u64 bytes, claimed;
@@ -18,23 +18,23 @@ struct held {
         CUgraphExec executable;
         CUcontext context;
     };
-    CUstream stream; /* in whose order it is taken and freed; set before it is taken */
+    CUstream stream; /* orders its allocation and free; set before it is allocated */
 };
 
 struct kind {
     const char *name;
-    u64 (*worst)(u64 bytes); /* the most that must be free for it when asked for `bytes` */
-    CUresult (*take)(struct held *held, u64 bytes); /* takes nothing where it answers an error */
+    u64 (*worst)(u64 bytes); /* the most that must be free when `bytes` are requested */
+    CUresult (*take)(struct held *held, u64 bytes); /* allocates nothing when it returns an error */
     void (*give)(struct held *held);
-    bool kept; /* what was freed stays with the process until it is trimmed: worst() tells what comes while it asks */
-    bool passing; /* takes nothing in the end: worst() must be free while it is asked for, by however many threads */
+    bool kept; /* freed memory stays with the process until it is trimmed: worst() is the addition during a request */
+    bool passing; /* allocates nothing in the end: worst() must be free during the request, by any number of threads */
 };
 
 extern const struct kind kinds[];
 extern const unsigned kinds_count;
 
-/* Before any of the others; a context takes so much. */
+/* Called before the others; `context` is the size of one. */
 void kinds_begin(int device, u64 context);
 
-/* What the process's default pool has of the card now. */
+/* The current size of the process's default pool on the card. */
 u64 pool_reserved(void);

@@ -1,14 +1,14 @@
-/* What the library costs a program that launches, over a driver that does nothing:
+/* Measures the library's cost to a program that launches, over a driver that does nothing:
  *
  *   launching KIND DRIVER THREADS ROUNDS EACH
  *
  *   kernel   cuLaunchKernel into a stream of the thread's own
  *   wide     the same with cuLaunchKernelEx
- *   cards    the same, each time on the other one of two cards, which is made current before
+ *   cards    the same, alternating between two cards, each made current before
  *   graph    cuGraphLaunch
  *
  * Ends with a line of JSON with the means of EACH calls of every round, in nanoseconds of the thread's own time: of the
- * driver itself and of the same through whatever answers to libcuda.so.1, in turns. DRIVER is a path of the
+ * driver itself and of the same calls through the library found as libcuda.so.1, in turns. DRIVER is a path of the
  * driver under another name.
  */
 #include "calls.h"
@@ -30,7 +30,7 @@ struct side {
     __typeof__(cuGraphLaunch) *graph;
 };
 
-/* A thread, and what it launches into. */
+/* A thread, and the target of its launches. */
 struct worker {
     pthread_t thread;
     CUstream streams[CARDS];
@@ -133,7 +133,7 @@ static void find_sides(const char *path) {
     }
 }
 
-/* As in measure.c: its runner looks whether all is as it should be, and writes a line. */
+/* As in measure.c: its runner checks the setup, and writes a line. */
 static void begin(void) {
     size_t unused, total;
     calls_find();

@@ -1,12 +1,12 @@
-/* What the library costs a program. Each measurement ends with a line of JSON with the times of every round, in
- * nanoseconds: of the driver itself and of the same call through whatever answers to libcuda.so.1, in turns, in one
+/* Measures the library's cost to a program. Each measurement ends with a line of JSON with the times of every round, in
+ * nanoseconds: of the driver itself and of the same call through the library found as libcuda.so.1, in turns, in one
  * process.
  *
  *   measure memory DRIVER MIB ROUNDS EACH      cuMemAlloc and cuMemFree; medians of EACH calls
  *   measure unmetered DRIVER ROUNDS EACH       cuDriverGetVersion, which is not metered; means of EACH calls
  *   measure start PRELOADED ROUNDS EACH        from the start to the end of a program that uses no CUDA; medians
  *
- * DRIVER is a path of the real libcuda.so.1 under another name, PRELOADED what LD_PRELOAD is to be.
+ * DRIVER is a path of the real libcuda.so.1 under another name, PRELOADED the value of LD_PRELOAD.
  */
 #include "calls.h"
 
@@ -77,8 +77,8 @@ static void open_card(void) {
     printf("{\"total\":%zu,", total);
 }
 
-/* A first line, by which its runner sees that it measures what it means to; it goes on when it reads a line.
- * Where one object answers twice, nothing is between the program and the driver. */
+/* A first line, by which its runner checks the setup; it goes on when it reads a line. If one object provides both
+ * functions, nothing is between the program and the driver. */
 static void tell_engaged(void) {
     const bool interposed = (void *)side[DRIVER].alloc != (void *)side[CALLED].alloc;
     printf("\"pid\":%d,\"interposed\":%s}\n", (int)getpid(), interposed ? "true" : "false");
@@ -90,7 +90,7 @@ static void tell_engaged(void) {
 /* Medians of one round. */
 struct memory_times {
     double (*alloc)[SIDES], (*free)[SIDES];
-    double (*again)[SIDES]; /* an alloc right after a free, of which the broker still takes note then */
+    double (*again)[SIDES]; /* an alloc right after a free, which the broker still records at that moment */
 };
 
 static double one_alloc(const struct side *one, u64 bytes, CUdeviceptr *address) {

@@ -1,9 +1,9 @@
-/* Patches the functions that it finds, as UCX does to learn of a program's memory, and calls them:
+/* Patches functions that it has looked up, as UCX does to observe a program's memory, and calls them:
  *
- *   patching MIB     takes pieces of MIB until there are no more; does so again once they are patched
+ *   patching MIB     allocates pieces of MIB until memory is exhausted; again once the functions are patched
  *
- * The first bytes of a function become a jump to one of our own, which puts them back for as long as it calls the
- * function. A line of JSON tells how many pieces there were each time, and how many calls were seen.
+ * The first bytes of a function become a jump to our own function, which restores them while it calls the original. A
+ * line of JSON has the number of pieces each time, and the number of calls seen.
  */
 #include "calls.h"
 

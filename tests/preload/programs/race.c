@@ -1,11 +1,11 @@
-/* One of several processes that take and give back memory by every path, at random, in several threads.
+/* One of several processes that allocate and free memory by every path, at random, in several threads.
  *
  *   race --page FILE --slot N [--card N] [--threads N] [--operations N] [--mib N] [--context-mib N] [--seed N] [--kinds
  * A,B]
  *
- * It begins with a line of JSON, does a round for each line that it reads, and tells with a line what it saw; it ends
- * with its input. What it held it holds over rounds. Each refusal is judged by what all racing processes claimed while
- * it was asked for: see claims.h. Exit status 3: there was no room for its context.
+ * It begins with a line of JSON, does a round for each input line, and prints a line of results; it ends with its
+ * input. It keeps its memory between rounds. Each refusal is judged by the claims of all racing processes during the
+ * request: see claims.h. Exit status 3: there was no room for its context.
  */
 #include "claims.h"
 #include "kinds.h"
@@ -26,9 +26,9 @@ struct options {
 struct worker {
     pthread_t thread;
     u64 random;
-    CUstream stream; /* waits for no other, so that no capture is in its way */
+    CUstream stream; /* waits for no other, so that no capture interferes with it */
     struct held held[HELD];
-    u64 refused, wrong, opened, away; /* away: the broker did not answer in the time that a call waits for it */
+    u64 refused, wrong, opened, away; /* away: the broker did not reply within a call's timeout */
     const char *wrong_kind; /* of the first refusal that was wrong */
     u64 wrong_bytes;
     int64_t wrong_room;
@@ -50,7 +50,7 @@ static u64 next(u64 *state) { /* splitmix64 */
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
 static u64 pool_claimed;
 
-/* Claims what the pool has now instead of `asked`, which was claimed while it might grow. */
+/* Claims the pool's current size instead of `asked`, which was claimed while it might grow. */
 static void pool_settle(u64 asked) {
     pthread_mutex_lock(&pool_lock);
     const u64 reserved = pool_reserved();
@@ -66,7 +66,7 @@ static void pool_settle(u64 asked) {
 static pthread_mutex_t passing_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned passing;
 
-/* A process is kept room for one, however many threads make one at once. */
+/* A process reserves room for one, however many threads create one at once. */
 static void pass_begins(u64 worst) {
     pthread_mutex_lock(&passing_lock);
     if (!passing++) claim_more(worst);
@@ -141,9 +141,9 @@ union handle_words {
     u64 words[HANDLE_WORDS];
 };
 
-static struct held *_Atomic offered; /* what this process offers; one thing at a time */
+static struct held *_Atomic offered; /* the offer of this process; one at a time */
 
-/* Odd: it is being written. A handle is never taken together with the length of another. */
+/* Odd: it is being written. A handle is never combined with the length of another. */
 static void offer(struct worker *worker, struct held *held) {
     struct offer *mine = claims_offer((unsigned)options.slot);
     struct held *none = NULL;
@@ -162,14 +162,14 @@ static void offer(struct worker *worker, struct held *held) {
     atomic_fetch_add(&mine->version, 1);
 }
 
-/* Before it is freed, also while others have it open. */
+/* Called before it is freed, also while others have it open. */
 static void withdraw(const struct held *held) {
     if (atomic_load(&offered) != held) return;
     atomic_store(&claims_offer((unsigned)options.slot)->bytes, 0);
     atomic_store(&offered, NULL);
 }
 
-/* Of the process that was here before, and was perhaps killed at it. */
+/* Offers of the slot's previous process, which may have been killed meanwhile. */
 static void withdraw_all(void) {
     struct offer *mine = claims_offer((unsigned)options.slot);
     atomic_store(&mine->bytes, 0);
@@ -184,7 +184,7 @@ static u64 read_offer(struct offer *theirs, CUipcMemHandle *ipc) {
     return version % 2 || version != atomic_load(&theirs->version) ? 0 : bytes;
 }
 
-/* It is claimed by each who has it: by its maker and all others. What was freed meanwhile can't be opened. */
+/* Every holder claims it: its maker and all others. Memory that was freed meanwhile can't be opened. */
 static void open_other(struct worker *worker, struct held *held) {
     const u64 whose = options.slot + 1 + next(&worker->random) % (CLAIM_MAILBOX - 1);
     CUipcMemHandle ipc;

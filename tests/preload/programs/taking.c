@@ -1,11 +1,11 @@
-/* Takes and gives back memory as it is told, a line of JSON for each order that it reads:
+/* Allocates and frees memory by commands, with a line of JSON for each:
  *
- *   take MIB      one allocation; tells the result
- *   insist MIB    one allocation, tried until there is room
+ *   take MIB      one allocation; prints the result
+ *   insist MIB    one allocation, retried until there is room
  *   free          all
  *   export        a handle of the first allocation, in hexadecimal digits
- *   open HANDLE   memory of another process; tells the result
- *   view          what the program sees of its card: free, total
+ *   open HANDLE   memory of another process; prints the result
+ *   view          the card as the program sees it: free, total
  */
 #include "calls.h"
 

@@ -1,17 +1,17 @@
-/* Floods a card with kernels of a millisecond, by a way that leads around a lease unless somebody looks closely:
+/* Floods a card with kernels of a millisecond, in a way that bypasses a time slice unless that is prevented:
  *
  *     ways --seconds SECONDS WAY [DRIVER]
  *
- * ordinary   nothing of the kind
+ * ordinary   no bypass
  * path       the driver is opened by its file's path DRIVER
- * past       the context is made by the driver itself, loaded as DRIVER
- * open       a stream captures, and goes on to
+ * past       the context is created by the driver itself, loaded as DRIVER
+ * open       a stream captures, and continues to
  * leaked     a stream was destroyed while it captured
- * blocking   a launch comes back when it is done
+ * blocking   a launch returns when it is done
  * green      green contexts are destroyed whose streams have work
- * updated    a graph is short until it is believed to be, and then long
+ * updated    a graph is short until its duration has been measured, and then long
  *
- * A line of JSON tells whether the way was taken, and how much memory the card seems to have.
+ * A line of JSON has whether the bypass was applied, and the card's memory as the program sees it.
  */
 #include "calls.h"
 
@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 enum { NON_BLOCKING = 1, SHORT_NS = 10000, LONG_NS = 1000000, OFTEN = 50, BELIEVED = 500 };
-enum { TIL_ALL_IS_MADE_US = 200000 }; /* by then a library does all that it does by itself */
+enum { TIL_ALL_IS_MADE_US = 200000 }; /* by then a library has done all its periodic work */
 
 static CUcontext context;
 static CUfunction kernel;
@@ -98,7 +98,7 @@ static void see_whether_it_blocks(void) {
     is_taken = driver.cuStreamQuery(stream) == CUDA_SUCCESS;
 }
 
-/* What the graphs of an executable are exchanged for. */
+/* The graphs between which an executable is updated. */
 static CUgraph graphs[2];
 static CUgraphExec executable;
 

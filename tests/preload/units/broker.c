@@ -7,11 +7,11 @@
 
 _Atomic uint64_t broker_limit, broker_lent;
 
-/* Pages from malloc, so that a sanitizer sees what is beyond them. */
+/* Pages from malloc, so that a sanitizer detects accesses beyond them. */
 void *os_map(size_t bytes) { return calloc(1, bytes); }
 void os_unmap(void *address, size_t bytes) { (void)bytes, free(address); }
 
-/* Nothing is handed on here. */
+/* Nothing is passed between processes here. */
 int os_pid(void) { return 1; }
 bool os_look_at(int descriptor, struct os_file *file) { return (void)descriptor, (void)file, false; }
 void os_close(int descriptor) { (void)descriptor; }
@@ -27,7 +27,7 @@ bool session_start(void) { return true; }
 unsigned session_cards(void) { return 1; }
 unsigned session_card_of(const unsigned char uuid[16]) { return (void)uuid, 0; }
 
-/* What goes back may come while a question is under way. */
+/* Returns may arrive while a request is in flight. */
 static struct os_lock books;
 
 static void lend(struct wire *packet) {
@@ -35,7 +35,7 @@ static void lend(struct wire *packet) {
     const uint64_t wanted = packet->amounts.lent, limit = atomic_load(&broker_limit);
     uint64_t lent = atomic_load(&broker_lent);
     packet->result = wanted <= lent || wanted <= limit ? WIRE_OK : WIRE_NO;
-    packet->flags = WIRE_SURE; /* it knows of nobody else */
+    packet->flags = WIRE_SURE; /* it knows no other process */
     if (wanted > lent && wanted <= limit) lent = wanted + (limit - wanted) / 16;
     atomic_store(&broker_lent, lent);
     packet->amounts.lent = lent;
@@ -50,7 +50,8 @@ bool session_ask(struct wire *packet, uint64_t deadline) {
 }
 
 bool session_ask_once(struct wire *packet, uint64_t deadline) { return session_ask(packet, deadline); }
-/* It always answers, so a thread waits for its turn as long as others are before it, on however slow a machine. */
+/* The broker always replies, so a thread waits for its turn as long as others are before it, on however slow a
+   machine. */
 uint64_t session_patience(uint64_t deadline) { return (void)deadline, OS_NEVER; }
 
 bool session_tell(struct wire *packet) {

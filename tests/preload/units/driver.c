@@ -1,5 +1,5 @@
-/* A driver that is a few arrays: memory in blocks of 2 MiB, one pool, virtual memory by number. It counts what it
- * holds, and fails now and then if it is told to. */
+/* A driver made of a few arrays: memory in blocks of 2 MiB, one pool, virtual memory by number. It counts its memory,
+ * and fails now and then if configured. */
 #include "units.h"
 
 #include <pthread.h>
@@ -129,7 +129,7 @@ CUresult real_cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream strea
     }
     if (!failed) pool_used += bytes;
     pthread_mutex_unlock(&lock);
-    *address = (1ull << 40) + bytes; /* says how many they are */
+    *address = (1ull << 40) + bytes; /* encodes the number of bytes */
     return failed ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
@@ -180,7 +180,7 @@ CUresult real_cuMemRelease(CUmemGenericAllocationHandle handle) {
     return wrong ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-/* An address is the handle's number, in the upper half of the address space. */
+/* An address encodes the handle's number, in the upper half of the address space. */
 #define MAPPED_AT(handle) ((1ull << 46) + (handle) * BLOCK_BYTES)
 
 CUresult real_cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,

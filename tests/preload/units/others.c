@@ -1,4 +1,4 @@
-/* The rest of the driver: it has none of it. Without types, as nothing here calls them. */
+/* The rest of the driver is missing. Without types, as nothing here calls them. */
 #define NOT_THERE(name)                                                                                                \
     __attribute__((weak)) int real_##name(void);                                                                       \
     int real_##name(void) { return 801; }

@@ -1,8 +1,8 @@
-/* Threads take and give memory by every path at once, over a driver and a broker of a few arrays:
+/* Threads allocate and free memory by every path at once, with a driver and a broker made of a few arrays:
  *
  *     race THREADS TURNS LIMIT_MIB FAILS_EACH SEED
  *
- * Ends with 0 if the driver never held more than was lent, and at the end nothing is used. Built with sanitizers too.
+ * Exits with 0 if the driver never held more than was lent, and finally nothing is used. Also built with sanitizers.
  */
 #include "units.h"
 
@@ -48,7 +48,7 @@ static void count(CUresult result) {
         wrong++;
 }
 
-/* A driver that fails on purpose is asked again until it does it. */
+/* A driver that fails on purpose is called again until it succeeds. */
 #define INSIST(call)                                                                                                   \
     while ((call) != CUDA_SUCCESS) {                                                                                   \
     }

@@ -1,7 +1,7 @@
-"""One rig for all tests of this folder, whose API server keeps an audit log of what advertisers ask.
+"""One rig for all tests of this folder, with an audit log in its API server that records the advertisers' requests.
 
-kubelet of n1 speaks through crishim, and we alone hand out its two cards. n2 has two cards as well, and NVIDIA's
-device plugin hands them out. Each test finds both nodes without an advertiser and with nothing told.
+The kubelet of n1 speaks through crishim, and partage alone hands out n1's two cards. n2 also has two cards; NVIDIA's
+device plugin hands them out. Each test starts with no advertiser on either node and nothing published.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ def lasting_stage(audit: Audit) -> Iterator[ClusterStage]:
 
 @pytest.fixture
 def rig(rig: Rig, audit: Audit) -> Rig:
-    """What was asked before the test is not of it."""
+    """Forget requests that were made before the test."""
     audit.begin()
     return rig
 
 
 @pytest.fixture
 def stage(rig: Rig) -> Iterator[AdvertiserStage]:
-    """n1, with a driver that was loaded just now."""
+    """n1, with a freshly loaded driver."""
     driver = rig.nodes[OURS].run(simgpud())
     with staged(rig, OURS) as stage:
         yield stage
@@ -67,14 +67,20 @@ def stage(rig: Rig) -> Iterator[AdvertiserStage]:
 
 @pytest.fixture(scope="package")
 def natives(lasting_stage: ClusterStage) -> tuple[Component, Component]:
-    """The driver and NVIDIA's device plugin of n2, both lasting: kubelet notices another plugin only after a while."""
+    """The driver and NVIDIA's device plugin of n2.
+
+    All tests share them: kubelet notices another plugin only after a while.
+    """
     node = lasting_stage.rig.nodes[NATIVE]
     return node.run(simgpud()), node.run(device_plugin())
 
 
 @pytest.fixture
 def natives_again(natives: tuple[Component, Component]) -> Iterator[None]:
-    """For tests that lose a card: what the plugin once called unhealthy it never calls healthy again."""
+    """Restart the plugin after a test that loses a card.
+
+    It never reports a card healthy again that was once unhealthy.
+    """
     yield
     driver, plugin = natives
     plugin.stop()
@@ -85,7 +91,7 @@ def natives_again(natives: tuple[Component, Component]) -> Iterator[None]:
 
 @pytest.fixture
 def native(rig: Rig, natives: tuple[Component, Component]) -> Iterator[AdvertiserStage]:
-    """n2."""
+    """The node n2."""
     with staged(rig, NATIVE) as stage:
         yield stage
     rig.cluster.pods.delete_made(grace_s=0)
@@ -93,7 +99,7 @@ def native(rig: Rig, natives: tuple[Component, Component]) -> Iterator[Advertise
 
 @contextlib.contextmanager
 def staged(rig: Rig, name: str) -> Generator[AdvertiserStage]:
-    """As it is found is as it is left, but for pods and drivers."""
+    """Yield the node and restore it afterwards, except for pods and drivers."""
     stage = AdvertiserStage(rig, name)
     try:
         yield stage
@@ -106,11 +112,11 @@ def staged(rig: Rig, name: str) -> Generator[AdvertiserStage]:
 
 
 def _forget(stage: AdvertiserStage) -> None:
-    """Everything that was told, on the node and in the API server."""
+    """Delete everything that was published, on the node and in the API server."""
     stage.machine.run("rm", "-rf", "--", f"/{INVENTORY_FILE}", "/run/partage/advertiser", "/run/partage/broker")
     api = stage.rig.cluster.api
     labels = dict.fromkeys((LABEL, MIG_LABEL, DEVICE_PLUGIN_LABEL))
     api.patch(NODES.at(name=stage.name), {"metadata": {"annotations": {ANNOTATION: None}, "labels": labels}})
-    with contextlib.suppress(Refused):  # there is none where the advertiser never came so far
+    with contextlib.suppress(Refused):  # there is none if the advertiser did not get that far
         api.delete(LEASES.at(OUR_NAMESPACE, stage.name))
     api.delete(EVENTS.at("default"))

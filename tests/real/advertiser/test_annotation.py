@@ -1,4 +1,4 @@
-"""What the driver knows stands in the cluster and on the node, in the same words, and is written once."""
+"""Facts from the driver are published identically in the cluster and on the node, and are written once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ QUICKLY = ("--look-every-s", "1", "--heartbeat-s", "1")
 
 
 def managed_by_us(node: Json) -> list[Json]:
-    """When and by whom the annotation was written, as the API server remembers."""
+    """The managedFields entries (manager and time) that own the annotation."""
     key = f"f:{ANNOTATION}"
     fields = node["metadata"]["managedFields"]
     return [each for each in fields if key in each["fieldsV1"].get("f:metadata", {}).get("f:annotations", {})]

@@ -1,4 +1,4 @@
-"""An API server that is away, refuses our token or has another Node: the annotation is true again by itself."""
+"""The API server is down, rejects the token or has another Node: the annotation becomes correct again by itself."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BEATS = 'partage_advertiser_heartbeats_total{outcome="done"}'
 
 @pytest.fixture
 def outage(stage: AdvertiserStage) -> Iterator[None]:
-    """The API server is dead when the test begins, and alive when it has ended."""
+    """The API server is down at the start of the test and up again at its end."""
     yield
     if not stage.rig.control.apiserver.is_running:
         stage.rig.control.apiserver.start()
@@ -61,7 +61,7 @@ def test_a_token_that_was_replaced_costs_nothing_and_one_that_ended_is_told(stag
     component.wait_ready()
     stage.wait_healths("ok", "ok")
     give_token(stage.rig, stage.name, holders[1].object)
-    holders[0].delete_and_wait(grace_s=0)  # with which its token ends
+    holders[0].delete_and_wait(grace_s=0)  # its token ends with it
     stage.wait_more(BEATS, 2)
     holders[1].delete_and_wait(grace_s=0)
     stage.wait_figure('partage_advertiser_heartbeats_total{outcome="failed"}', 1)
@@ -89,7 +89,7 @@ def test_a_node_that_registers_again_is_told_of_and_owns_the_heartbeat(stage: Ad
 
 
 def _holder(stage: AdvertiserStage, name: str) -> Pod:
-    """A pod of the advertiser's account, for the sake of its tokens."""
+    """A pod of the advertiser's account, which exists for its tokens."""
     spec = {"serviceAccountName": ADVERTISER.name}
     return stage.rig.cluster.pods.create(
         OUR_NAMESPACE, a_pod(name, image="busybox", command=IDLE, node=stage.name, spec=spec)

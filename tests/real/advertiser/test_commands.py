@@ -1,4 +1,4 @@
-"""What the command does once: tell, show, take back; and what it refuses."""
+"""The command's one-shot modes (publish, show, withdraw) and its refusals."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_once_tells_and_prune_takes_back_and_a_dry_run_writes_nothing(stage: Adv
     assert (dry.returncode, ids(dry.stdout), outcomes(dry.stderr)) == (0, list(UUIDS), ["would be written"] * 2)
     assert (stage.told_text(), stage.written_text()) == (None, None)
     assert not audit.writes()
-    stage.tell_driver("nvml delay 50")  # it waits for a driver that takes its time
+    stage.tell_driver("nvml delay 50")  # it waits for a slow driver
     first = stage.once("--once")
     stage.tell_driver("nvml delay 0")
     assert (first.returncode, first.stdout, outcomes(first.stderr)) == (0, "", ["written"] * 2)

@@ -1,4 +1,4 @@
-"""What goes wrong with cards is told in the cluster, on the node and to people; what is right again is told, too."""
+"""Card faults are reported in the cluster, on the node and to people, and so is recovery."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LOOKS = 'partage_advertiser_looks_total{outcome="done"}'
 def test_a_fault_is_told_everywhere_and_so_is_its_end(stage: AdvertiserStage) -> None:
     stage.start("--look-every-s", "1")
     stage.wait_healths("ok", "ok")
-    stage.tell_driver("xid 0 31")  # a program's fault is none of its card's
+    stage.tell_driver("xid 0 31")  # a fault of a program is not a fault of its card
     stage.tell_driver("xid 1 94")
     stage.wait_healths("ok", "degraded: XID 94")
     stage.wait_event("CardDegraded", UUIDS[1])

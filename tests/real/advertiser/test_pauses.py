@@ -1,4 +1,4 @@
-"""While the driver is to be left alone, nothing of ours holds it: its module could be unloaded."""
+"""While the driver is paused, none of our processes holds it: its module could be unloaded."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ UPGRADE = "the GPU operator upgrades the driver"
 
 
 def label(stage: AdvertiserStage, state: str, key: str = LABEL) -> None:
-    """As NVIDIA's operator does."""
+    """Set the label as NVIDIA's operator does."""
     stage.rig.cluster.kubectl.run("label", "--overwrite", "node", stage.name, f"{key}={state}")
 
 
 def held(stage: AdvertiserStage) -> list[str]:
-    """What our processes have of the driver, mapped or open."""
+    """Driver files that our processes have mapped or open."""
     processes = [*stage.processes(MODULE), *stage.processes(CHILD)]
     return [line for process in processes for line in (*_mapped(process), *_open(process)) if "nvidia" in line]
 
@@ -39,7 +39,7 @@ def test_while_the_operator_upgrades_the_driver_nothing_of_ours_holds_it(stage: 
         label(stage, state)
         wait_let_go(stage, UPGRADE)
     component.kill()
-    stage.tell_driver("nvml hang")  # a call of ours would hang
+    stage.tell_driver("nvml hang")  # a call from us would hang
     stage.start()
     wait_let_go(stage, UPGRADE)
     assert not stage.processes(CHILD)
@@ -80,7 +80,7 @@ def test_a_pause_by_hand_lets_go_until_its_file_is_gone(stage: AdvertiserStage) 
 
 
 def _mapped(process: Path) -> list[str]:
-    with contextlib.suppress(OSError):  # it ended meanwhile
+    with contextlib.suppress(OSError):  # it exited meanwhile
         return (process / "maps").read_text().splitlines()
     return []
 

@@ -1,4 +1,4 @@
-"""Who hands out cards where NVIDIA's device plugin is on the node, and what is told of a card that two hand out."""
+"""The allocator of cards beside NVIDIA's device plugin, and the report on a card that both hand out."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _why_not_kubelets(stage: AdvertiserStage) -> str | None:
 
 
 def native_pod(stage: AdvertiserStage, name: str, command: Sequence[str] = IDLE, **said: Any) -> Pod:
-    """A pod that kubelet gives a card by itself."""
+    """A pod to which kubelet itself gives a card."""
     stage.rig.cluster.nodes.wait_allocatable(stage.name, RESOURCE, len(UUIDS))
     fields: dict[str, Any] = {"image": "busybox", "command": command, "node": stage.name, "limits": ONE_CARD, **said}
     return stage.rig.cluster.pods.create(TEAM, a_pod(name, **fields))
@@ -34,7 +34,7 @@ def healths(stage: AdvertiserStage) -> list[str]:
 
 
 def wait_given(stage: AdvertiserStage, words: str) -> None:
-    """Until one of the two cards is in native hands, and the other is not."""
+    """Wait until the device plugin has handed out exactly one of the two cards."""
 
     def why_not() -> str | None:
         found = healths(stage)
@@ -64,7 +64,7 @@ def test_a_shared_card_is_told_for_as_long_as_kubelet_gives_it_to_a_pod(native: 
     pod.delete_and_wait()
     native.wait_healths("ok", "ok")
     native.wait_event("CardRecovered", "takes new pods")
-    # kubelet lists no card of an init container
+    # kubelet does not list cards of an init container
     init = a_container("prepare", image="busybox", command=IDLE, limits=ONE_CARD)
     pod = native_pod(native, "prepared", limits={}, init_containers=[init])
     wait_given(native, "team-a/prepared (container prepare)")
@@ -107,7 +107,7 @@ def test_a_restart_of_kubelet_with_a_lost_card_costs_no_running_pod(
     native.wait("the card is lost", lambda: None if "lost" in healths(native) else f"they are {healths(native)}")
     native.node.kubelet.restart()
     newcomer = a_pod("newcomer", image="busybox", command=("true",), node=native.name)
-    native.rig.cluster.pods.create(TEAM, newcomer).wait_succeeded()  # so kubelet has judged them all
+    native.rig.cluster.pods.create(TEAM, newcomer).wait_succeeded()  # so kubelet has admitted or rejected them all
     for pod in (holder, plain):
         pod.refresh()
         assert pod.phase == "Running"

@@ -1,4 +1,4 @@
-"""Whether kubelet demonstrably speaks through crishim, and the broker is there: told as it is, within seconds."""
+"""Whether kubelet demonstrably speaks through crishim and whether the broker is up are reported within seconds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SOON = ("--ready-within-s", "7")
 
 @pytest.fixture
 def whole_again(stage: AdvertiserStage) -> Iterator[None]:
-    """What a test stopped runs again afterwards."""
+    """Restart what the test stopped."""
     yield
     for component in (*stage.node.daemons.values(), stage.node.kubelet):
         if not component.is_running:
@@ -40,7 +40,7 @@ def test_daemons_are_in_force_only_while_they_show_life(stage: AdvertiserStage, 
     wait_ready(stage, crishim=True)
     stage.machine.write(f"/{BROKER_ALIVE}", "")
     wait_ready(stage, crishim=True, broker=True)
-    wait_ready(stage, crishim=True, broker=False)  # nothing touches the file again
+    wait_ready(stage, crishim=True, broker=False)  # the file is not touched again
     stage.wait_event("BrokerAway", "no sign of life")
     for component in (stage.node.kubelet, stage.node.daemons["crishim"]):
         component.kill()
@@ -54,7 +54,7 @@ def test_daemons_are_in_force_only_while_they_show_life(stage: AdvertiserStage, 
 
 
 def wait_trusted(stage: AdvertiserStage, keys: str) -> None:
-    """Until the heartbeat says so, which it does without a hole."""
+    """Wait until the heartbeat lists these trusted keys; heartbeats never pause meanwhile."""
 
     def why_not() -> str | None:
         told = stage.lease()["metadata"]["annotations"][TOLD]

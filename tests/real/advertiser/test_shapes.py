@@ -1,4 +1,4 @@
-"""Cards that come and go: a driver that is loaded late, a card that is taken out, a reboot."""
+"""Changing sets of cards: a driver that is loaded late, a removed card, a reboot."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from support.simgpu_stage import DRIVER, install_driver, simgpud
 
 
 class Workshop:
-    """Gives n1 other cards, as a person with a screwdriver does."""
+    """Replaces the cards of n1, as a technician does."""
 
     def __init__(self, rig: Rig) -> None:
         self._machine: Machine = rig.nodes[OURS].machine
@@ -44,7 +44,7 @@ def workshop(rig: Rig) -> Iterator[Workshop]:
 
 @pytest.fixture
 def bare(rig: Rig, workshop: Workshop) -> Iterator[AdvertiserStage]:
-    """n1, whose cards are the test's business."""
+    """n1 without cards; the test provides them."""
     with staged(rig, OURS) as stage:
         yield stage
 
@@ -63,7 +63,7 @@ def test_cards_come_with_a_driver_and_one_that_is_taken_out_is_lost_until_a_rebo
     because = str(bare.cards()[1].lost_because)
     assert "was it taken out?" in because
     component.kill()
-    bare.machine.run("rm", f"/{INVENTORY_FILE}")  # as everything below /run
+    bare.machine.run("rm", f"/{INVENTORY_FILE}")  # like everything below /run
     workshop.furnish("h100", "t4", "t4")
     bare.start()
     bare.wait_healths("ok", "ok", "ok")

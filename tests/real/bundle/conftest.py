@@ -1,4 +1,4 @@
-"""The trees of this checkout, built once for all tests that need them, and unpacked where nothing else is."""
+"""The trees of this checkout, built once for all tests that need them and unpacked into otherwise empty roots."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CHROOT = shutil.which("chroot", path="/usr/sbin:/usr/bin:/sbin:/bin") or "chroot
 
 @dataclass(frozen=True)
 class Root:
-    """A root folder with the tree and /dev/null, and not a file more: no libc, no shell, no Python of a system."""
+    """A root folder with only the tree and /dev/null: no libc, no shell and no system Python."""
 
     folder: Path
     version: str
@@ -37,7 +37,7 @@ class Root:
         return self.started(f"/opt/partage/{self.version}/bin/{program}", *arguments)
 
     def python(self, script: str) -> str:
-        """What a script writes that is run as daemons start their children."""
+        """Output of a script that is started as daemons start their children."""
         done = self.run("python3", "-P", "-c", script)
         assert done.returncode == 0, done.stderr
         return done.stdout

@@ -1,4 +1,4 @@
-"""What people type brings images into a registry, and a chart that names just these; a pod runs from them."""
+"""The documented commands push images to a registry and a chart that names exactly these; a pod runs from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same commit gives the same bits, and the other machine's tree is whole without being run."""
+"""The same commit gives the same bits, and the other architecture's tree is complete although it is not run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OTHER = next(name for name in recipe.MACHINES if name != HERE)
 
 @pytest.fixture
 def second_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """With what was fetched and what the compiler built, and nothing of what was put together; for another user."""
+    """A second user's cache: with the downloads and compiled objects, without assembled results."""
     first, second = cache.root(), tmp_path / "cache"
     second.mkdir()
     for name in ("debs", "uv", "zig", "objects"):

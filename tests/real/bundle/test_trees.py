@@ -1,4 +1,4 @@
-"""A tree runs where nothing else is: no libc, no shell, no Python, no /proc."""
+"""A tree runs where nothing else exists: no libc, no shell, no Python, no /proc."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_the_child_that_runs_plugins_starts_and_has_all_of_them(node: Root) -> N
 
 
 def test_the_child_that_asks_the_driver_starts(node: Root) -> None:
-    """Where no driver is, it says so."""
+    """Without a driver it reports that there is none."""
     assert node.python(NVML).startswith("Ended")
 
 
@@ -105,7 +105,7 @@ def test_the_manifest_has_every_file_as_it_is_and_running_adds_none(root: Root) 
 
 
 def test_no_file_names_a_folder_of_the_builder(root: Root) -> None:
-    """Another checkout would give other bits."""
+    """If one did, another checkout would give other bits."""
     folders = [str(folder).encode() for folder in (ROOT, cache.root())]
     files = {path: path.read_bytes() for path in root.tree.rglob("*") if path.is_file()}
     assert [path for path, content in files.items() if any(folder in content for folder in folders)] == []

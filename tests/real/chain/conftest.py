@@ -1,4 +1,4 @@
-"""One cluster in which everything of ours runs, for all tests of this folder."""
+"""One cluster that runs all of our components, for all tests of this folder."""
 
 from __future__ import annotations
 

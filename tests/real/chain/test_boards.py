@@ -1,4 +1,4 @@
-"""KubeGPU's story: devices of several kinds, one of them somebody else's plugin's, placed together and handed over."""
+"""KubeGPU's story: devices of several kinds, one of them from a third-party plugin, placed together and handed over."""
 
 from __future__ import annotations
 

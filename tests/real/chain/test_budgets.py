@@ -1,4 +1,7 @@
-"""What KubeShare and Gemini mean by a pod's part of a card: its containers have it together, and others the rest."""
+"""A pod's part of a card as KubeShare and Gemini mean it.
+
+Its containers share one budget; other pods have the rest.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ def of_two(chain: Chain, name: str, milli: int, gib: int) -> Pod:
 
 
 def restart(chain: Chain, pod: Pod, container: str) -> None:
-    """Its process dies, as a program that crashes; kubelet starts it again."""
+    """Kill its process, as in a crash; kubelet restarts it."""
     _, _, id_ = str(pod.container(container)["containerID"]).rpartition("/")
     chain.crictl("stop", "--timeout", "0", id_, machine=chain.machine_of(pod))
 

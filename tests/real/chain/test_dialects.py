@@ -1,8 +1,8 @@
-"""Users of other systems bring their manifests, and change the scheduler's name alone.
+"""Manifests of other systems run after changing only the scheduler's name.
 
-What a manifest asks for is tested by the dialects' conformance rows, and which card that is by unit/gpu_allocator; here
-each dialect goes once through everything. The manifests are those of its documents. Images are the rig's own, since no
-other registry is reached from it.
+The dialects' conformance rows test what a manifest requests, and unit/gpu_allocator which card it gets; here each
+dialect goes once through all components. The manifests are those of its documents. Images are the rig's own, since the
+rig reaches no other registry.
 """
 
 from __future__ import annotations
@@ -91,11 +91,11 @@ spec:
 """
 KUBEGPU: Final = "pod.alpha/DeviceInformation"
 WHOLE_MIB: Final = 80_000
-"""Less than a card's memory, more than any part of it that is given out."""
+"""Less than a card's memory, but more than any part that is handed out."""
 
 
 def submit(chain: Chain, text: str, name: str = "", **words: dict[str, str]) -> Pod:
-    """The manifest, by another name and with more labels or annotations where they are given."""
+    """Create the manifest under another name, with additional labels or annotations if given."""
     manifest: dict[str, Any] = msgspec.yaml.decode(text)
     meta, spec = manifest["metadata"], manifest["spec"]
     meta |= {kind: {**meta.get(kind, {}), **more} for kind, more in words.items()}
@@ -119,7 +119,7 @@ def submit(chain: Chain, text: str, name: str = "", **words: dict[str, str]) -> 
 def test_a_pod_of_their_documents_is_held_to_its_part_whatever_its_environment_says(
     chain: Chain, text: str, share: int, limit: int, mib: int | None
 ) -> None:
-    """Without a word on memory a pod has the share's fraction of it."""
+    """A pod that does not request memory gets the share's fraction of it."""
     pod = submit(chain, text)
     pod.wait_running()
     container = pod.object["spec"]["containers"][0]["name"]
@@ -141,7 +141,7 @@ def test_who_writes_what_a_dialect_refuses_is_told_so_on_the_pod(chain: Chain) -
 
 
 def job(chain: Chain, name: str, cards: int) -> Pod:
-    """As DLWorkspace writes one for KubeGPU: joined cards, their number in an annotation, and no resources."""
+    """A job as DLWorkspace writes one for KubeGPU: linked cards, their number in an annotation, and no resources."""
     said = {
         "podname": name,
         "requests": {"alpha.gpu/gpu-generate-topology": 1},
@@ -163,7 +163,7 @@ def cards_of(chain: Chain, pod: Pod) -> set[str]:
 
 
 def test_a_job_has_whole_cards_that_are_joined_and_the_next_waits_for_such(chain: Chain) -> None:
-    """Two cards are joined by NVLink on each of two nodes."""
+    """On each of two nodes, two cards are linked by NVLink."""
     pair, single = job(chain, "pair", 2), job(chain, "single", 1)
     for pod in (pair, single):
         pod.wait_running()
@@ -178,7 +178,7 @@ def test_a_job_has_whole_cards_that_are_joined_and_the_next_waits_for_such(chain
 
 
 def test_groups_that_no_node_has_keep_a_pod_waiting_and_say_so(chain: Chain) -> None:
-    """The two cards of a node are near to different processors, and linked all the same."""
+    """The two cards of a node are close to different processors, but linked."""
     together = in_groups(chain, "together", "gpugrp1/0/gpugrp0/0/gpu/0", "gpugrp1/0/gpugrp0/0/gpu/1")
     together.wait_why("0/2 nodes are available: 2 node(s) had too few cards behind one PCIe switch")
     linked = in_groups(chain, "linked", "gpugrp1/0/gpugrp0/0/gpu/0", "gpugrp1/0/gpugrp0/1/gpu/0")

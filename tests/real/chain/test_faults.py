@@ -1,4 +1,4 @@
-"""Each alert fires on the fault that it is for, with real daemons and a real Prometheus, and nothing else fires."""
+"""Each alert fires on its own fault and no other alert does, with real daemons and a real Prometheus."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.prometheus import MOST_S, Prometheus, prometheus
 
 pytestmark = pytest.mark.extended("waits for every alert; promtool tries them all in seconds")
 LONGEST_S = 3 * MOST_S
-"""What an alert looks at may have to last for a minute before it waits for another one."""
+"""One alert's input may have to last for a minute before another one's."""
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def there(lasting_stage: Chain, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 def wait_firing(there: Prometheus, alert: str | None, **labels: str) -> None:
-    """Until that alert fires, with these labels, and no other does."""
+    """Wait until that alert fires with these labels and no other alert fires."""
 
     def why_not() -> str | None:
         firing = there.firing

@@ -1,4 +1,4 @@
-"""More is promised of a card than it has, to pods that opt in: the operator says how much, and everybody sees it."""
+"""A card's memory is overcommitted to pods that opt in: the operator sets by how much, and everybody can see it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GIB = 1 << 30
 
 @pytest.fixture
 def small_card(chain: Chain) -> Iterator[CardId]:
-    """A card that has 8 GiB for containers, and 8 GiB beyond that may be promised."""
+    """A card with 8 GiB for containers, and 8 GiB of overcommitment."""
     card = chain.advertisers[NODE].cards()[0]
     kept_back = (card.memory_bytes - 8 * GIB) >> 20
     told_anew(chain, {RESERVE: str(kept_back), MEMORY_BEYOND: "8Gi"}, has=8 * GIB, beyond=8 * GIB)

@@ -1,4 +1,4 @@
-"""What a real Prometheus makes of all daemons' pages: every question of rules and dashboards is answered."""
+"""A real Prometheus scrapes all daemons: every query of rules and dashboards returns data."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NEVER_HERE: Final = {
     "DCGM_FI_DEV_POWER_USAGE": "these pods launch nothing, so the card's power is nobody's",
     "pod:dcgm_power:watts": "the same",
 }
-"""Metrics that stay away while all is well, and why."""
+"""Metrics that are absent while all is well, and why."""
 ONLY_OF_FAULTS: Final = ("partage-fleet: Nodes that are not in force, by reason", "partage-fleet: Which nodes, and why")
 DCGM: Final = """\
 # HELP DCGM_FI_DEV_GPU_UTIL GPU utilization (in %).
@@ -51,12 +51,12 @@ modelName="NVIDIA H100 80GB HBM3",Hostname="n1",DCGM_FI_DRIVER_VERSION="580.95.0
 DCGM_FI_DEV_POWER_USAGE{{gpu="0",UUID="{card}",pci_bus_id="00000000:01:00.0",device="nvidia0",\
 modelName="NVIDIA H100 80GB HBM3",Hostname="n1",DCGM_FI_DRIVER_VERSION="580.95.05"}} 250
 """
-"""As the DCGM exporter writes it, which there is only for real cards."""
+"""In the format of the DCGM exporter, which exists only for real cards."""
 
 
 @contextmanager
 def observed(chain: Chain, folder: Path) -> Generator[Prometheus]:
-    """With two pods that share a card, and one that has no place."""
+    """Prometheus, with two pods that share a card and one that fits nowhere."""
     pods = [chain.pod(f"p{share}", limits={GPU_MILLI: share, GPU_MEMORY: "2Gi"}) for share in ("300", "400")]
     for pod in pods:
         pod.wait_running()
@@ -96,7 +96,7 @@ def test_every_question_is_answered_and_every_page_is_by_convention(chain: Chain
 
 
 def asked_of_all_that_is_here() -> Iterator[Query]:
-    """Without alerts, which have no answer while all is well, and what is never here."""
+    """Queries that have data here: none of alerts, which return nothing while all is well, and none of `NEVER_HERE`."""
     for query in queries():
         if query.where not in {*alerts(), *ONLY_OF_FAULTS} and query.names.isdisjoint(NEVER_HERE):
             yield query

@@ -1,4 +1,4 @@
-"""Ten questions of those who run a cluster, each answered by one command, as docs/questions.md says."""
+"""Ten questions of cluster operators, each answered by one command, as docs/questions.md says."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ PAGE: Final = (Path(__file__).parents[3] / "docs/questions.md").read_text()
 QUESTIONS: Final[Mapping[str, str]] = dict(re.findall(r"^\| (.*?) \| `(.*?)`", PAGE, re.MULTILINE))
 NO_MEMORY: Final = "cuMemAlloc_v2 2"
 HAS_FIGURES: Final = "sum_over_time(partage_container_compute_share_ratio[10m:60s])"
-"""What `partage usage` counts by; it looks once in a minute."""
+"""The query that `partage usage` counts by; it samples once a minute."""
 
 
 class Asked:
-    """A cluster in which something happened: one pod holds and idles, one is at its limit, one waits."""
+    """A cluster with some history: one pod holds memory and idles, one is at its limit, one waits."""
 
     def __init__(self, chain: Chain, there: Prometheus) -> None:
         self.chain, self.there = chain, there
         card = chain.advertisers["n1"].cards()[0].id
         self.idle, self.full = (self._pod("idle", "600", **{CARDS: card}), self._pod("full", "200", **{CARDS: card}))
-        self._pod("free", "100")  # which lies beside them, and may go elsewhere
+        self._pod("free", "100")  # on the same card, but may go elsewhere
         assert ask(self.full, "take 1500") == "took 1500"
         assert ask(self.full, "take 1500") == NO_MEMORY
         self.waiting = chain.pod("waiting", limits={GPU_MILLI: "1000", GPU_MEMORY: "900Gi"})
@@ -51,7 +51,7 @@ class Asked:
         return pod
 
     def answer(self, question: str) -> str:
-        """What the command of the page prints, with the names of this cluster in it."""
+        """Output of the page's command, with this cluster's names filled in."""
         names = {
             "NODE": str(self.idle.node),
             "NAMESPACE/POD": f"{self.waiting.namespace}/{self.waiting.name}",
@@ -75,7 +75,7 @@ def asked(chain: Chain, tmp_path: Path) -> Iterator[Asked]:
 
 
 def row(text: str, *words: str) -> str:
-    """The one line that has all of these."""
+    """The only line that contains all of these words."""
     (found,) = (line for line in text.splitlines() if all(word in line for word in words))
     return found
 
@@ -92,7 +92,7 @@ def why_it_waits(asked: Asked, text: str) -> None:
 
 
 def which_node_is_out(asked: Asked, _: str) -> None:
-    """Asked again while the broker of the other node is away."""
+    """Asked again while the other node's broker is down."""
 
     def why_not(words: str) -> str | None:
         text = asked.answer("Which node is out of force, and why?")
@@ -123,7 +123,7 @@ def what_a_drain_does(asked: Asked, text: str) -> None:
 
 
 def which_version_runs_where(asked: Asked, _: str) -> None:
-    """Asked until the broker that was away is on its node's Lease again."""
+    """Asked until the restarted broker is on its node's Lease again."""
 
     def missing() -> str | None:
         text = asked.answer("Which version runs where?")

@@ -1,4 +1,4 @@
-"""A pod that runs grows and shrinks on its card, by the scheduler's word, without a restart and never over the card."""
+"""The scheduler resizes a running pod on its card, up and down, without a restart and never beyond the card."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _log = structlog.get_logger()
 
 
 def in_force(chain: Chain, pod: Pod) -> tuple[int, int, int]:
-    """Gen, MiB and share, as the node's broker keeps them."""
+    """Generation, MiB and share in the node's broker."""
     told = chain.limits_of(pod)
     (card,) = told.cards
     return told.gen, card.limit_bytes >> 20, card.share_milli
@@ -70,7 +70,7 @@ def test_a_wish_that_has_no_room_is_taken_back_and_nothing_changes(chain: Chain)
 
 
 def a_death(chain: Chain, node: Node, rng: random.Random) -> None:
-    """Of one of our daemons, which starts again."""
+    """Kill one of our daemons, and start it again."""
     which = rng.choice(["scheduler", "advertiser", "broker", "crishim"])
     if which == "scheduler":
         chain.scheduler.kill()
@@ -80,7 +80,7 @@ def a_death(chain: Chain, node: Node, rng: random.Random) -> None:
 
 
 class Sizes:
-    """Pods that share a card, and how long each wish of theirs took to be in force."""
+    """Pods that share a card, and the time that each of their resizes took to be in force."""
 
     def __init__(self, chain: Chain, pods: list[Pod]) -> None:
         self.chain, self.pods = chain, pods
@@ -97,7 +97,7 @@ class Sizes:
 
         def why_not() -> str | None:
             nonlocal times_s
-            if not self.chain.scheduler.is_running:  # it lost its lead on a busy machine; a Deployment starts it again
+            if not self.chain.scheduler.is_running:  # it lost its lead on a busy machine; a Deployment restarts it
                 self.chain.scheduler.start()
                 times_s = self.beside_deaths_s
             found = self._in_force()
@@ -126,7 +126,7 @@ def in_words(times_s: list[float]) -> str:
 @pytest.mark.extended("minutes of sizes and deaths; each part is promised by quicker tests")
 @pytest.mark.parametrize("seed", [1])
 def test_up_and_down_with_deaths_of_every_daemon_no_card_is_ever_over(chain: Chain, seed: int) -> None:
-    """`TEST_WISHES` says how many sizes are wished for; beside every fifth three a daemon dies."""
+    """`TEST_WISHES` is the number of resizes; during three of every five a daemon dies."""
     rng = random.Random(seed)  # noqa: S311  the same for the same seed
     limits = {GPU_MILLI: "200", GPU_MEMORY: "2Gi"}
     pods = [chain.pod("p0", limits=limits)]

@@ -1,8 +1,7 @@
-"""KubeShare's documents with everything at work: their SharePods run in containers on simulated cards.
+"""The SharePods of KubeShare's documents run in containers on simulated cards, with all components.
 
-The manifests are written as those documents write theirs, under the images' own names; the rig's registry has something
-to run under these, with an `nvidia-smi` that lists the cards. `DEMO` fetches no script, and `ADVANCED` names a node of
-the rig's.
+The manifests are written as in those documents, with the images' own names; the rig's registry provides images under
+these, with an `nvidia-smi` that lists the cards. `DEMO` fetches no script, and `ADVANCED` names a node of the rig's.
 """
 
 from __future__ import annotations
@@ -95,7 +94,7 @@ _NVIDIA_SMI: Final = b"#!/bin/sh\nexec /usr/bin/cards\n"
 
 @pytest.fixture(scope="module")
 def served(lasting_stage: Chain) -> Iterator[None]:
-    """SharePods are a kind of the cluster."""
+    """The cluster serves the SharePod kind."""
     cluster = lasting_stage.rig.cluster
     installed(cluster)
     yield
@@ -125,7 +124,7 @@ def stage(chain: Chain, served: None) -> Iterator[Stage]:
 
 @pytest.fixture
 def excluding(stage: Stage) -> Iterator[Stage]:
-    """A namespace that the operator has named."""
+    """A namespace that the operator lists for exclusion labels."""
     stage.cluster.create_namespace(EXCLUDING)
     made = Stage(stage.cluster, EXCLUDING)
     yield made
@@ -142,7 +141,7 @@ def clear(stage: Stage) -> None:
 
 
 def submit(stage: Stage, text: str, name: str, **annotations: str) -> None:
-    """The manifest by another name, with other values of KubeShare's."""
+    """Create the manifest under another name, with other values of KubeShare's."""
     manifest: dict[str, Any] = msgspec.yaml.decode(text)
     manifest["metadata"]["name"] = name
     manifest["metadata"]["annotations"] |= {f"kubeshare/{key}": value for key, value in annotations.items()}
@@ -157,7 +156,7 @@ def wait_running(stage: Stage, name: str) -> None:
 
 
 def wait_listed(stage: Stage, name: str) -> None:
-    """Until its program has listed the cards, and ended well: it is started again and again."""
+    """Wait until its program has listed the cards and exited with 0: it is restarted again and again."""
 
     def is_done(share: Any) -> bool:
         (said,) = share.get("status", {}).get("PodStatus", {}).get("containerStatuses", ({},))

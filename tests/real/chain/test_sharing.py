@@ -1,4 +1,4 @@
-"""KubeShare's story, from what a user writes to what a program may do: parts of cards, placed and kept."""
+"""KubeShare's story from the user's manifest to the program's limits: parts of cards are placed and enforced."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_pod_that_fits_nowhere_says_why_and_runs_when_another_has_ended(chain:
 
 
 def test_a_forged_allocation_is_refused_on_the_node_which_takes_no_more_while_its_pod_is_there(chain: Chain) -> None:
-    """What it holds is unknown, so what it asks for counts on each card of its node."""
+    """The forged pod's holdings are unknown, so its request counts on each card of its node."""
     good = shared(chain, "good", 1000, gib=8)
     good.wait_running()
     forged = chain.pod("forged", limits={GPU_MILLI: "1000"}, scheduler="nobody")

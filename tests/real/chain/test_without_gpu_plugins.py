@@ -1,4 +1,4 @@
-"""The core knows no kind: where `partage_gpu` can't be imported and no broker runs, a pod still gets its board."""
+"""The core knows no kind: without an importable `partage_gpu` and without a broker, a pod still gets its board."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from support.isolation_stage import IMAGE, image
 
 NODE: Final = "n1"
 BLOCKED: Final = "gpu,isolation"
-"""The plugins that are of cards."""
+"""The plugins for cards."""
 ENV: Final = {"PARTAGE_PLUGINS_BLOCK": BLOCKED, "PYTHONPATH": PLUGINS_FOLDER}
 ABSENT: Final = "raise ModuleNotFoundError('partage_gpu is not installed here', name='partage_gpu')\n"
 MODULE: Final = "partage_gpu/__init__.py"
@@ -30,7 +30,7 @@ MODULE: Final = "partage_gpu/__init__.py"
 
 @pytest.mark.extended("a cluster of its own; the core may import no kind, and boards are tested beside cards")
 def test_a_pod_gets_its_board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PARTAGE_PLUGINS_BLOCK", BLOCKED)  # the scheduler's, which runs beside this test
+    monkeypatch.setenv("PARTAGE_PLUGINS_BLOCK", BLOCKED)  # for the scheduler, which runs beside this test
     key = Ed25519PrivateKey.generate()
     add_pair(KeyFolders.at_root(tmp_path), key)
     files = {**dict([public_file(key)]), **plugin_files(), f"{PLUGINS_FOLDER}/{MODULE}": ABSENT}

@@ -1,4 +1,4 @@
-"""A control plane whose nodes are made up, and in which the chart finds nothing of partage."""
+"""A control plane with made-up nodes, in which nothing of partage is installed."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ SETTINGS = ControlSettings(
     },
     controller_manager_flags={"controllers": "*,-node-lifecycle-controller"},
 )
-"""Nothing looks for kubelets, so that nodes stay as they are made; all else works as in a cluster that is careful about
-who runs pods of the highest priority."""
+"""No controller watches kubelets, so that nodes stay as made.
+
+Otherwise this is a cluster that restricts who runs pods of the highest priority.
+"""
 
 
 @pytest.fixture(scope="package")

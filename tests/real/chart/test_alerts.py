@@ -1,4 +1,4 @@
-"""Each alert fires on its fault and on no other's; names, runbooks and dashboards agree with each other."""
+"""Each alert fires on its own fault and on no other; names, runbooks and dashboards agree with each other."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ WELL: Final = {
     'partage_scheduler_unshown_pods{instance="s1"}': "0x1600",
     'partage_broker_unshown_containers{instance="n1"}': "0x1600",
 }
-"""A cluster in which nothing is wrong: pods are gated, have waited for a while, and a driver was upgraded."""
+"""Series of a healthy cluster: pods are gated, have waited for a while, and a driver was upgraded."""
 
 
 class Fault(NamedTuple):
-    """What is otherwise than in a cluster that is well; None takes a series away."""
+    """Differences from the healthy cluster; None removes a series."""
 
     alert: str
     series: Mapping[str, str | None]
@@ -135,7 +135,7 @@ def promtool(*words: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def plain_rules() -> dict[str, Any]:
-    """Without annotations, of which promtool would want every word again."""
+    """The rules without annotations, which promtool would want repeated word for word."""
     found: dict[str, Any] = msgspec.yaml.decode(RULES.read_bytes())
     for group in found["groups"]:
         for rule in group["rules"]:
@@ -144,7 +144,7 @@ def plain_rules() -> dict[str, Any]:
 
 
 def asked(fault: Fault | None) -> dict[str, Any]:
-    """One test of promtool: with that fault its alert fires and no other; without any none does."""
+    """One promtool test: with the fault its alert fires and no other does; without a fault none does."""
     series = {**WELL, **(fault.series if fault else {})}
     minutes = fault.minutes if fault else 100
     return {
@@ -163,7 +163,7 @@ def expected(name: str, rule: Mapping[str, Any], fault: Fault | None) -> Iterato
 
 
 def records() -> dict[str, Any]:
-    """Two pods of a card, which DCGM knows by its UUID, and one of a MIG instance, which has no figures there."""
+    """Two pods of a card, which DCGM knows by its UUID, and one of a MIG instance, for which DCGM has no figures."""
     series = {
         **{f'partage_pod_promised_share_ratio{{{_OF_GPU},pod="{pod}"}}': "0.5x10" for pod in ("a", "b")},
         f'partage_pod_promised_share_ratio{{{_OF_GPU.replace("GPU-1", "MIG-1")},pod="c"}}': "0.5x10",

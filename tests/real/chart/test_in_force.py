@@ -1,4 +1,4 @@
-"""All of the chart, installed: the API server takes every field of it, and what only the chart brings does its work."""
+"""The whole chart, installed: the API server accepts every field, and the objects that only the chart has work."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def installed(control: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def scheduler_of(cluster: Cluster, namespace: str, pod: Json) -> str:
-    """What stands in a pod as it would be made."""
+    """The scheduler's name in a pod, by a dry run."""
     return str(cluster.api.create(PODS.at(namespace), pod, DRY)["spec"]["schedulerName"])
 
 
 @pytest.fixture
 def team(cluster: Cluster) -> Cluster:
-    """Once the policy that writes names is in force, which takes the API server a moment."""
+    """A namespace in which the policy that writes names is in force, which takes the API server a moment."""
     share, _ = PLACED["share"]
     until("it is in force", lambda: None if scheduler_of(cluster, TEAM, share) == OURS else "not yet")
     return cluster.as_user("alice")
@@ -81,7 +81,7 @@ def test_the_api_server_knows_every_field(cluster: Cluster, installed: Helm) -> 
 
 
 def test_no_expression_of_a_policy_mistakes_a_type(cluster: Cluster) -> None:
-    """The API server checks each against the kinds that it is about, and says so in the policy's status."""
+    """The API server type-checks each expression for its kinds, and reports in the policy's status."""
 
     def why_not() -> str | None:
         found = cluster.api.list(ADMISSION_POLICIES.at())
@@ -135,7 +135,7 @@ def test_a_pod_that_names_its_node_is_told_to_leave_it_out(team: Cluster) -> Non
 
 @pytest.fixture
 def create(cluster: Cluster) -> Iterator[Create]:
-    """Makes an object, in the team's namespace where its kind has one; at the end its pods go first, and then it."""
+    """Create objects, in the team's namespace if namespaced; finally delete their pods, then the objects."""
     made: list[str] = []
 
     def create(resource: Resource, body: Json) -> None:
@@ -150,9 +150,9 @@ def create(cluster: Cluster) -> Iterator[Create]:
 
 @pytest.fixture
 def asked(cluster: Cluster, control: ControlPlane, tmp_path: Path) -> Iterator[Behind]:
-    """The kube-scheduler of the chart, by its configuration and its account, and our scheduler behind it.
+    """The chart's kube-scheduler, with its configuration and account, and our scheduler behind it.
 
-    Here no Service has an address and no pod runs; so both are processes, and the extender is on loopback.
+    In this cluster no Service has an address and no pod runs, so both are processes, and the extender is on loopback.
     """
     data = cluster.api.get(CONFIG_MAPS.at(OUR_NAMESPACE, KUBE_SCHEDULER.name))["data"]
     configuration: Any = msgspec.yaml.decode(data["configuration.yaml"])
@@ -194,7 +194,7 @@ def test_a_pod_with_a_share_and_a_claim_that_waits_for_it_is_placed_where_both_a
 def test_a_pod_with_a_share_and_a_claim_of_dra_is_placed_where_both_are(
     cluster: Cluster, asked: Behind, create: Create, tmp_path: Path
 ) -> None:
-    """Of a driver that is made up: nobody prepares the device, so the pod is bound and no more."""
+    """The DRA driver is made up: nobody prepares the device, so the pod is only bound."""
     for name in ("d1", "d2", "d3"):
         with_cards(cluster, name)
     create_device_claim(create, device_on="d2")

@@ -1,4 +1,4 @@
-"""What the chart makes for Prometheus and Grafana, where that is switched on."""
+"""The chart's objects for Prometheus and Grafana, when enabled."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def helm(tmp_path: Path) -> Helm:
 
 
 def monitoring(helm: Helm, *values: str) -> list[Any]:
-    """The objects of that folder, in a cluster that has the Prometheus operator."""
+    """The objects of that folder, in a cluster with the Prometheus operator."""
     words = [word for kind in ("PodMonitor", "PrometheusRule") for word in ("--api-versions", f"{_API}/{kind}")]
     folder = Path(__file__).parents[3] / "manifests/chart"
     text = helm.run("template", "partage", folder, "--kube-version", "1.36.0", *words, values=values)

@@ -1,4 +1,4 @@
-"""What README and docs/ have people type in a cluster is taken by an API server, by kubectl and by helm."""
+"""The cluster commands in README and docs/ are accepted by an API server, by kubectl and by helm."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from support.fences import commands, given, objects, typed
 CRD = FOLDER / "sharepods/crd.yaml"
 NODE = "gpu-1"
 NOT_THERE = ("NotFound", "not found")
-"""What kubectl says of that which only a real cluster has: it was asked for rightly."""
+"""kubectl's answer about objects that exist only in a real cluster: the command itself was valid."""
 MONITORING = ("monitoring.coreos.com/v1/PodMonitor", "monitoring.coreos.com/v1/PrometheusRule")
 
 
 @pytest.fixture
 def ours(cluster: Cluster) -> Iterator[Cluster]:
-    """With the node of the pages, our namespace, and the kind of SharePods."""
+    """The cluster with the pages' node, our namespace and the SharePod kind."""
     cluster.nodes.create(a_node(NODE))
     cluster.create_namespace(OUR_NAMESPACE)
     cluster.kubectl.run("apply", "-f", str(CRD))
-    cluster.kubectl.run("wait", "--for=create", "serviceaccount/default")  # without which no pod is taken
+    cluster.kubectl.run("wait", "--for=create", "serviceaccount/default")  # without it no pod is accepted
     yield cluster
     cluster.kubectl.run("delete", "--ignore-not-found", "-f", str(CRD))
     cluster.kubectl.run("delete", "--ignore-not-found", "namespace", OUR_NAMESPACE)
@@ -35,7 +35,7 @@ def ours(cluster: Cluster) -> Iterator[Cluster]:
 
 
 def typed_with(program: str) -> list[tuple[tuple[str, ...], str]]:
-    """Each once, with what it reads, as the pages have them; those that delete come last."""
+    """Each command of the pages once, with its stdin; commands that delete come last."""
     found = [(words, each.stdin) for each in typed() for words in commands(each.line) if words[0] == program]
     return sorted(dict.fromkeys(found), key=lambda each: "delete" in each[0])
 

@@ -1,4 +1,4 @@
-"""Installed, changed and taken away by helm, as the chart's page says: the cluster is as it was."""
+"""Installed, upgraded and uninstalled by helm, as the chart's page says: the cluster is as it was."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from rig.identity.people import OUR_NAMESPACE
 from support.chart import CHART, EVERYTHING, INTO, RELEASE, UNCHECKED, Helm
 
 COMES_AND_GOES = ("events", "events.events.k8s.io", "leases.coordination.k8s.io")
-"""What the control plane writes by itself."""
+"""Objects that the control plane itself writes."""
 OF_SHAREPODS = {"CustomResourceDefinition sharepods.kubeshare.nthu", "APIService v1.kubeshare.nthu"}
 
 
 def objects(cluster: Cluster) -> set[str]:
-    """Everything that the API server can list, with its namespace."""
+    """Everything that the API server lists, with its namespace."""
     listed = cluster.kubectl.run("api-resources", "--verbs=list", "-o", "name").split()
     kinds = ",".join(kind for kind in listed if kind not in COMES_AND_GOES)
     columns = "custom-columns=K:.kind,S:.metadata.namespace,N:.metadata.name"
@@ -71,5 +71,5 @@ def test_whose_pods_cards_are_taken_for_is_said_where_a_kube_scheduler_asks_as_w
 
 
 def notes(helm: Helm, *values: str) -> str:
-    """What helm says to whoever installs it."""
+    """The release notes that helm prints after an installation."""
     return helm.run("install", RELEASE, CHART, "--dry-run=client", values=values).partition("\nNOTES:\n")[2]

@@ -1,4 +1,4 @@
-"""What helm makes of the chart: the static YAML beside it, and refusals that say what to do."""
+"""Helm's rendering of the chart: it equals the static YAML beside it, and refusals say what to do."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def helm(tmp_path: Path) -> Helm:
 
 
 def deployment(helm: Helm, name: str, *values: str) -> Any:
-    """The only container of it, and the pod's other fields."""
+    """The pod spec of that Deployment."""
     found = by_name(helm.rendered(*values))
     return found["Deployment", "partage-system", name]["spec"]["template"]["spec"]
 
 
 def read(daemon: str, kind: type[S], said: Mapping[str, str], tables: Mapping[str, Any] | None = None) -> S:
-    """What that daemon takes from these variables, and from a file with these tables."""
+    """Settings that the daemon reads from these variables and from a file with these tables."""
     return resolve(kind, daemon, toml=TomlFile("", tables or {}), environment=said, flags={}).settings
 
 
@@ -86,7 +86,7 @@ def test_the_extenders_kustomization_makes_what_the_chart_makes(helm: Helm) -> N
     values = ("extender.enabled=true", "extender.callers={any}")
     rendered = by_name(helm.rendered(*values, folders=("scheduler", "extender")))
     assert kustomized.keys() == rendered.keys()
-    # kustomize folds long expressions in its own way; nothing of those files depends on a value.
+    # kustomize folds long expressions in its own way; those files do not depend on values.
     others = [key for key in rendered if key[0] != "ValidatingAdmissionPolicy"]
     assert {key: kustomized[key] for key in others} == {key: rendered[key] for key in others}
 
@@ -120,7 +120,7 @@ def test_values_that_contradict_each_other_are_refused_with_what_to_do(
 
 
 def mirroring() -> list[str]:
-    """The dialects in whose words a scheduler can write what pods were given."""
+    """Dialects whose annotations the scheduler can mirror for placed pods."""
     dialects = entry_points(group=SCHEDULER_GROUP)
     return sorted(dialect.name for dialect in dialects if hasattr(dialect.load(), "partage_mirror"))
 

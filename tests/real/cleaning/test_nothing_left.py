@@ -1,6 +1,6 @@
-"""A rig leaves the machine as it found it, in whatever way it ends.
+"""A rig leaves the machine as it found it, however it ends.
 
-These start rigs as people do, with `tools/rig up`, and compare the machine before and after.
+These tests start rigs as people do, with `tools/rig up`, and compare the machine before and after.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RIG = CHECKOUT / "tools/rig"
 
 @dataclass(frozen=True)
 class Cluster:
-    """A rig that somebody has up, as a shell sees it."""
+    """A running rig, as a user's shell sees it."""
 
     slot: int
     keeper: int
@@ -36,7 +36,7 @@ class Cluster:
     path: str
 
     def say(self, *words: str) -> str:
-        """What kubectl does, which is found as `up` says."""
+        """Output of kubectl, found by the PATH that `up` prints."""
         environment = {**os.environ, "KUBECONFIG": self.kubeconfig, "PATH": self.path}
         argv = ["/usr/bin/env", "kubectl", *words]
         return subprocess.run(argv, check=True, capture_output=True, text=True, env=environment).stdout
@@ -54,7 +54,7 @@ def programs() -> Programs:
 
 @pytest.fixture
 def before(programs: Programs) -> Iterator[Snapshot]:
-    """The machine before; rigs that somebody else has are left alone."""
+    """The machine before the test, with other people's rigs left alone."""
     found, others = look(), [each.slot for each in all_up()]
     yield found
     for each in all_up():
@@ -63,7 +63,7 @@ def before(programs: Programs) -> Iterator[Snapshot]:
 
 
 def up(nodes: int = 1) -> Cluster:
-    """As the page "Install" has it typed."""
+    """Start a rig as the page "Install" says."""
     typed = f'eval "$(make rig-up NODES={nodes})" && command -v kubectl helm >&2 && echo "$KUBECONFIG" "$PATH"'
     done = subprocess.run(["bash", "-c", typed], check=True, capture_output=True, text=True, cwd=CHECKOUT)
     kubeconfig, path = done.stdout.strip().split(" ", 1)
@@ -107,7 +107,7 @@ def test_a_killed_owner_takes_every_process_along_and_down_takes_the_rest(before
 
 def test_a_start_that_is_interrupted_leaves_nothing(before: Snapshot) -> None:
     for seconds in (0.4, 2.0):
-        listening = ["env", "--default-signal=INT", str(RIG), "up"]  # a shell's background jobs are born deaf to it
+        listening = ["env", "--default-signal=INT", str(RIG), "up"]  # a shell's background jobs ignore SIGINT
         with subprocess.Popen(listening, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as starting:
             time.sleep(seconds)
             starting.send_signal(signal.SIGINT)

@@ -1,4 +1,4 @@
-"""A test that leaves something on a rig that it shares, or takes something of it, fails; its neighbours do not."""
+"""A test that leaves something on a shared rig, or removes something from it, fails; its neighbours do not."""
 
 from __future__ import annotations
 

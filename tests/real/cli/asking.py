@@ -1,4 +1,4 @@
-"""Runs `partage` on a rig's node or on the host, as whoever a test says."""
+"""Runs `partage` on a rig's node or on the host, as the identity that a test names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Done = subprocess.CompletedProcess[str]
 
 
 def partage(*words: str, inside: Machine | None = None, root: str = "/") -> Done:
-    """To its end, whatever that is."""
+    """Run it to the end, with any exit status."""
     argv = (*(inside.way_in if inside else ()), *PARTAGE, "--root", root, *words)
     kept = {name: value for name, value in environment().items() if name != "KUBECONFIG"}
     return subprocess.run(argv, env=kept, capture_output=True, text=True, check=False, timeout=patience_s())
@@ -33,20 +33,23 @@ def config_of(cluster: Cluster) -> str:
 
 
 def findings(machine: Machine, *words: str) -> dict[str, dict[str, Any]]:
-    """What the doctor finds in a node, by check."""
+    """The doctor's findings on a node, by check."""
     done = partage("doctor", "-o", "json", *words, inside=machine)
     assert done.returncode in {0, 3}, f"{done.returncode}: {done.stdout}{done.stderr}"
     return {each["check"]: each for each in json.loads(done.stdout)["findings"]}
 
 
 def statuses(found: dict[str, dict[str, Any]], *checks: str) -> dict[str, str]:
-    """Of these checks."""
+    """Status of each check."""
     return {check: found[check]["status"] for check in checks}
 
 
 @contextmanager
 def stopped(component: Component) -> Generator[None]:
-    """It hangs. The program that entered the node for it stops when its child does, and must go on as well."""
+    """Freeze the component.
+
+    The program that entered the node for it stops when its child does, and must be resumed as well.
+    """
     pid = component.pid
     parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     component.send(signal.SIGSTOP)

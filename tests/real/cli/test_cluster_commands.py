@@ -1,4 +1,4 @@
-"""What commands ask of a real API server beside nodes: the logs of our pods, Events, and pods that have ended."""
+"""Commands that read more than nodes from a real API server: our pods' logs, Events, and pods that have ended."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LINE: Final = '{"ts":"2026-01-01T00:00:00Z","level":"info","event":"it runs","da
 
 @pytest.fixture
 def pod(rig: Rig) -> Iterator[Pod]:
-    """It has said a line of a daemon and another one, and ended."""
+    """A pod that printed one line of a daemon and another line, and ended."""
     said = f"echo '{LINE}'; echo hidden"
     labels = {"app.kubernetes.io/part-of": "partage"}
     manifest = a_pod("partage-speaker", image="busybox", command=["sh", "-c", said], labels=labels, node="n2")

@@ -1,4 +1,4 @@
-"""`partage doctor` on real nodes: one whose kubelet speaks through crishim, and one whose does not."""
+"""`partage doctor` on real nodes: one whose kubelet speaks through crishim, and one whose kubelet does not."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SPOKE = "/run/partage/crishim/kubelet-spoke"
 
 @pytest.fixture
 def kubelet_spoke(rig: Rig) -> None:
-    """It does so every few seconds."""
+    """Wait until kubelet speaks, which it does every few seconds."""
     until("kubelet spoke", lambda: None if rig.nodes[NODE].machine.path(SPOKE).exists() else "it has not yet")
 
 
@@ -81,7 +81,7 @@ def test_the_advertisers_identity_is_found_able_to_do_its_work_and_leaves_nothin
         ("api", "heartbeat-write", "clock"), "ok"
     )
     assert found["annotation"]["status"] == "wrong"
-    assert found["heartbeat"]["found"].startswith("there is none")  # what was tried had no effect
+    assert found["heartbeat"]["found"].startswith("there is none")  # the attempts had no effect
 
 
 def test_an_advertiser_that_is_another_nodes_is_found_unable(rig: Rig) -> None:

@@ -1,4 +1,4 @@
-"""`partage nodes` on a real cluster, with inventories and heartbeats put there by hand."""
+"""`partage nodes` on a real cluster, with inventories and heartbeats written by the test."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def cluster(rig: Rig) -> Iterator[Cluster]:
 
 @pytest.fixture
 def beat(cluster: Cluster) -> Iterator[Callable[[str, float], None]]:
-    """Makes a heartbeat of that age."""
+    """Write a heartbeat of that age."""
     made: list[str] = []
 
     def beat(name: str, age_s: float) -> None:

@@ -1,4 +1,4 @@
-"""`partage node` and a real advertiser with simulated cards: a pause holds what it promises."""
+"""`partage node` and a real advertiser with simulated cards: a pause keeps its promises."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NODE = "n2"
 
 @pytest.fixture
 def stage(rig: Rig) -> Iterator[AdvertiserStage]:
-    """The node has two cards, and an advertiser that has found them."""
+    """A node with two cards, and an advertiser that has found them."""
     stage = AdvertiserStage(rig, NODE)
     install_driver(stage.machine)
     driver = stage.node.run(simgpud())
@@ -81,7 +81,7 @@ def test_what_an_advertiser_told_is_found_well_and_shown(rig: Rig, stage: Advert
 
 
 def _why_no_heartbeat(stage: AdvertiserStage) -> str | None:
-    """The first comes a moment after the annotation that it vouches for."""
+    """The first heartbeat comes a moment after the annotation that it vouches for."""
     try:
         stage.lease()
     except Refused as error:

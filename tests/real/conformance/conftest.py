@@ -1,9 +1,9 @@
-"""Two containerds of critest's own, with all the images that it wants: one behind crishim, and one alone.
+"""Two containerds for critest alone, with all the images that it wants: one behind crishim, one direct.
 
-`make test` has the way through crishim and holds it to the list of what fails and is left out straight at containerd;
-`make test-all` goes the straight way, too, and so keeps the list true. A run waits more than it works, so two at once
-take as long as one. Each runtime has its runs one after the other: critest wants to be the only client, and no run may
-leave what disturbs the next. `make soak-rounds` has more of them.
+`make test` runs critest through crishim and compares with the recorded list of tests that fail or are skipped directly
+at containerd; `make test-all` also runs directly, which keeps that list true. A run mostly waits, so two at once take
+as long as one. Each runtime has its runs one after the other: critest wants to be the only client, and no run may leave
+something that disturbs the next. `make soak-rounds` has more of them.
 """
 
 from __future__ import annotations
@@ -23,24 +23,27 @@ from rig.lone import LoneRuntime, lone_runtime
 from support.crishim import ROUNDS, SOCKET, crishim, in_front
 
 RUNS: Final = max(1, ROUNDS // 3)
-"""On each way; every run has an order of its own."""
+"""Per way; every run has its own order of tests."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """A way to a runtime, and the runs of critest on it by their seed; most have not ended, or not begun."""
+    """A way to a runtime, and its critest runs by seed; most are running or queued."""
 
     runtime: LoneRuntime
     runs: Mapping[int, Future[Run]]
 
     def left(self) -> list[str]:
-        """The files that the runs left, once they have ended."""
+        """Files that the runs left behind, once they have ended."""
         return [path.name for path in (self.runtime.scratch / "tmp").iterdir()]
 
 
 @pytest.fixture(scope="module")
 def through() -> Iterator[Way]:
-    """As on a node with cards: without the guard, a request that names no allocation is not even parsed."""
+    """Through crishim, as on a node with cards.
+
+    Without the guard, a request that names no allocation is not even parsed.
+    """
     with (
         _alone() as runtime,
         in_front(runtime.machine, crishim("--guard", "on")),
@@ -51,14 +54,14 @@ def through() -> Iterator[Way]:
 
 @pytest.fixture(scope="module")
 def straight(through: Way) -> Iterator[Way]:
-    """Beside the runs through crishim, which are under way."""
+    """Directly, concurrently with the runs through crishim."""
     with _alone() as runtime, _running(runtime, runtime.socket, range(1, 1 + RUNS)) as way:
         yield way
 
 
 @pytest.fixture(autouse=True)
 def shared_rigs_as_before() -> None:
-    """Nothing is compared here: all runs go on side by side, and each test only waits for one of them."""
+    """Compare nothing: all runs go on side by side, and each test only waits for one of them."""
 
 
 @contextmanager
@@ -74,4 +77,4 @@ def _running(runtime: LoneRuntime, socket: str, seeds: Iterable[int]) -> Generat
     try:
         yield Way(runtime, {seed: pool.submit(partial(critest.run, one, seed=seed, say=print)) for seed in seeds})
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)  # one that is cut off ends with its machine
+        pool.shutdown(wait=False, cancel_futures=True)  # a run that is cut off ends with its machine

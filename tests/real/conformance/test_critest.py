@@ -1,4 +1,4 @@
-"""critest straight at containerd and through crishim: what passes straight passes through, and nothing else."""
+"""critest directly at containerd and through crishim: exactly what passes directly passes through crishim."""
 
 from __future__ import annotations
 

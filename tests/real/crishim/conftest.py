@@ -1,4 +1,4 @@
-"""One node whose kubelet speaks through crishim, for all tests of this folder; each finds and leaves it as it began."""
+"""One node whose kubelet speaks through crishim, for all tests of this folder; each test restores it."""
 
 from __future__ import annotations
 
@@ -35,6 +35,6 @@ def stage(lasting_stage: Stage, rig: Rig) -> Iterator[Stage]:
 
 @pytest.fixture
 def default_crishim_afterwards(stage: Stage) -> Iterator[None]:
-    """For tests that start others."""
+    """Restore the default crishim after a test that starts another one."""
     yield
     stage.replace()

@@ -1,6 +1,6 @@
-"""Containers without a grant pass on a node without cards, whatever crishim lacks.
+"""Containers without a grant start on a node without cards, even if crishim lacks a part.
 
-What passes goes on byte for byte: the tests of the transport and of a crishim with faults compare the bytes.
+Their requests are forwarded byte for byte: the tests of the transport and of a crishim with faults compare the bytes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ HELD = "partage_crishim_held_total"
 
 
 def plain_pods(stage: Stage) -> list[Pod]:
-    """Of every shape: many variables, odd texts, volumes, several containers, probes, one that asks for all cards."""
+    """Pods of every shape.
+
+    Many variables, odd texts, volumes, several containers, probes, and one that asks for all cards.
+    """
     many = {f"V{n}": "ü\n\t'\"" * 40 for n in range(200)}
     probe = {"exec": {"command": ["true"]}, "periodSeconds": 1}
     volume = {"volumeMounts": [{"name": "own", "mountPath": "/run/partage"}]}

@@ -1,4 +1,4 @@
-"""Containers with grants: they start with exactly their devices, by our plugin and by somebody else's."""
+"""Containers with grants start with exactly their devices, from our plugin and from a third party's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def nodes(pod: Pod, container: str = "main") -> set[str]:
 
 
 def test_a_container_has_its_card_and_no_other_and_its_request_says_no_more(stage: Stage) -> None:
-    """What crishim adds is one specification, one variable and one annotation."""
+    """The additions are one specification, one variable and one annotation."""
     plain, pod = stage.idle_pod(), stage.granted_pod(whole(FIRST))
     for each in (plain, pod):
         each.wait_running()

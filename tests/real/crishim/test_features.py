@@ -1,4 +1,4 @@
-"""What a pod may have beside its card: users of its own, an image for a volume, another size, a checkpoint."""
+"""Pod features beside a card: user namespaces, an image volume, a resize in place, a checkpoint."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def reads_its_card(pod: Pod) -> bool:
 
 
 def test_a_pod_with_users_of_its_own_has_its_card(stage: Stage) -> None:
-    """Root in it is nobody on the node, and may make no device node."""
+    """Root in its user namespace is nobody on the node, and may make no device node."""
     with devices_in_dev(stage.machine):
         pod = stage.granted_pod(whole(FIRST), spec={"hostUsers": False})
         pod.wait_running()
@@ -41,7 +41,7 @@ def test_a_volume_that_is_an_image_is_there_beside_the_card(stage: Stage) -> Non
 
 
 def test_a_pod_that_grows_in_place_keeps_its_card(stage: Stage) -> None:
-    """UpdateContainerResources: the same process has more, and its cgroups are written again, of devices too."""
+    """UpdateContainerResources gives the same process more, and writes its cgroups, of devices too, again."""
     sizes = {"cpu": "100m", "memory": "32Mi"}
     pod = stage.granted_pod(whole(FIRST), requests=sizes, limits=sizes)
     pod.wait_running()
@@ -60,13 +60,13 @@ def test_a_pod_that_grows_in_place_keeps_its_card(stage: Stage) -> None:
 
 
 def checkpoint(stage: Stage, socket: str, container: str) -> str:
-    """What comes of it: an archive, or why the runtime makes none, which needs CRIU for it."""
+    """Result of a checkpoint: an archive, or the runtime's error, since it needs CRIU."""
     archive = f"/var/lib/partage/{Path(socket).stem}.tar"
     argv = (str(stage.rig.programs["crictl"]), "--runtime-endpoint", f"unix://{socket}", "checkpoint")
     try:
         stage.machine.run(*argv, f"--export={archive}", container)
     except ComponentFailed as no:
-        return str(no).partition("desc = ")[2].splitlines()[0]  # the next begins with the time
+        return str(no).partition("desc = ")[2].splitlines()[0]  # the next line begins with the time
     return "an archive" if stage.machine.path(archive).stat().st_size else "an empty file"
 
 

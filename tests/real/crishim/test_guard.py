@@ -1,4 +1,4 @@
-"""On a node with cards: no variable, mount or annotation of a pod opens one, and what kubelet gave is left as it is."""
+"""On a node with cards: no variable, mount or annotation of a pod opens a card, and kubelet's own allocations stay."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOUNTED = "/var/run/nvidia-container-devices"
 
 
 def variables(stage: Stage, pod: Pod, name: str) -> list[str]:
-    """As the runtime got them."""
+    """Values as the runtime received them."""
     pod.wait_running()
     return [each.get("value", "") for each in stage.created_as(pod)["envs"] if each["key"] == name]
 
@@ -46,7 +46,7 @@ def test_a_container_with_a_grant_gets_no_more_by_asking(stage: Stage) -> None:
 
 @contextmanager
 def device_plugin(stage: Stage, resource: str, card: str) -> Generator[None]:
-    """Another plugin serves a card by kubelet's device manager."""
+    """Serve a card by another plugin, through kubelet's device manager."""
     argv = (sys.executable, "-P", str(PROGRAMS / "device_plugin.py"), resource, card)
     daemon = Daemon("device-plugin", argv, lambda _: _why_not_there(stage, resource), {"GRPC_ENABLE_FORK_SUPPORT": "0"})
     with serving(stage.node.daemon(daemon)):

@@ -1,4 +1,4 @@
-"""Everything that pods do, they do through crishim: kubelet has no other way to its runtime on this node."""
+"""All operations of pods go through crishim: kubelet has no other way to its runtime on this node."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from support.crishim_stage import OWN, Stage
 
 
 def left_of(stage: Stage, uid: str) -> str | None:
-    """Its containers; those of a pod that is gone kubelet removes a while after it."""
+    """Remaining containers of a pod; kubelet removes them a while after the pod is gone."""
     return ", ".join(str(each) for each in stage.containers() if each.pod == uid) or None
 
 
@@ -26,7 +26,7 @@ def test_a_pod_runs_speaks_is_entered_and_ends(stage: Stage) -> None:
 
 
 def test_kubelet_speaks_through_crishim(stage: Stage) -> None:
-    """Not beside it: the figures grow, and so does the note that the advertiser looks at."""
+    """Counters grow, and the file that the advertiser checks is touched: kubelet does not bypass crishim."""
     note, before = stage.machine.path(f"{OWN}/kubelet-spoke"), stage.metrics()
     stage.idle_pod().wait_running()
     created = 'partage_crishim_calls_total{method="/runtime.v1.RuntimeService/CreateContainer"}'

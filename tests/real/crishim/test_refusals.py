@@ -1,7 +1,7 @@
 """What may not start does not start, and `kubectl describe pod` shows why in one sentence.
 
-Each class of refusal has one example here; the unit tests have every cause and its exact words. What depends on kubelet
-or the API server is tested here alone: how annotations change under a running pod, and what a status may hold.
+Each class of refusal has one example here; the unit tests cover every cause and its exact text. Only here is tested
+what depends on kubelet or the API server: how annotations change under a running pod, and what a status may hold.
 """
 
 from __future__ import annotations
@@ -97,13 +97,16 @@ def test_kubelet_shows_each_class_of_refusal_and_nothing_stays_reserved(stage: S
 
 
 def another_word(stage: Stage, pod: Pod, wanted: str) -> str | None:
-    """At its first try a pod may find the card held by another one, which is being refused in its turn."""
+    """The refusal, if it is not the wanted one.
+
+    At its first try a pod may find the card held by another one that is being refused in its turn.
+    """
     said = stage.refused(pod)
     return None if said.startswith(wanted) else said
 
 
 def test_an_allocation_that_is_too_large_is_told_in_an_event(stage: Stage) -> None:
-    """The API server stores one in a Binding and then refuses every status of the pod."""
+    """The API server stores such an allocation in a Binding and then rejects every status update of the pod."""
     pod = stage.unbound_pod()
     text = encode_allocation(allocation(pod, whole(FIRST))) + " " * (256 << 10)
     annotations = {ALLOCATION: text, SIGNATURE: sign(text, stage.key)}
@@ -134,7 +137,7 @@ def test_a_newer_allocation_is_in_force_from_the_next_start(stage: Stage) -> Non
 
 
 def test_an_allocation_older_than_one_that_was_in_force(stage: Stage) -> None:
-    """A live change took a card away; its owner puts the old annotations back and lets the container crash."""
+    """A live change took a card away; the owner restores the old annotations and lets the container crash."""
     pod = stage.granted_pod(whole(FIRST), gen=2, restart="Always")
     pod.wait_running()
     pod.annotate(signed(allocation(pod, whole(FIRST), whole(SECOND)), stage.key))
@@ -146,7 +149,10 @@ def test_an_allocation_older_than_one_that_was_in_force(stage: Stage) -> None:
 
 
 def next_start(stage: Stage, pod: Pod) -> str:
-    """What becomes of it. One that kubelet had begun to prepare may still have the annotations before."""
+    """Outcome of the next start.
+
+    If kubelet had already begun to prepare it, it may still have the previous annotations.
+    """
     stage.kill_container(pod)
 
     def outcome() -> str | None:
@@ -160,7 +166,7 @@ def next_start(stage: Stage, pod: Pod) -> str:
 
 
 def kubelet_hears(stage: Stage, pod: Pod) -> None:
-    """Of new annotations: a start before that has the old ones."""
+    """Wait until kubelet knows the new annotations: a start before that has the old ones."""
 
     def why_not() -> str | None:
         pods = stage.rig.cluster.api.get(f"/api/v1/nodes/{NODE}/proxy/pods")["items"]

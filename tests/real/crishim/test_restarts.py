@@ -1,4 +1,4 @@
-"""crishim is exchanged and killed while the node works: no call fails, no container is touched or doubled.
+"""crishim is replaced and killed while the node works: no call fails, no container is touched or duplicated.
 
 `make soak-rounds` does the same with more rounds.
 """
@@ -23,13 +23,13 @@ from support.crishim_stage import Stage, whole
 from unit.gpu_node.nodes import FIRST, SECOND
 
 AWAY_S = 4.0
-"""Once, crishim is away for longer than kubelet waits between two tries."""
+"""Once, crishim is down for longer than kubelet waits between two tries."""
 pytestmark = pytest.mark.timeout(600 + 120 * ROUNDS)
 
 
 @contextmanager
 def calling(stage: Stage, *flags: str) -> Generator[subprocess.Popen[str]]:
-    """A client of grpc-go, as kubelet is, that calls crishim all the time."""
+    """A grpc-go client, like kubelet, that calls crishim continuously."""
     command = [str(build() / "client"), "-target", f"crishim={SOCKET}", "-seconds", "3600", *flags]
     with subprocess.Popen(
         [*stage.machine.way_in, *WITH_ITS_PARENT, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -42,7 +42,7 @@ def calling(stage: Stage, *flags: str) -> Generator[subprocess.Popen[str]]:
 
 @contextmanager
 def cat(stage: Stage, pod: Pod) -> Generator[subprocess.Popen[str]]:
-    """An exec that says what it hears. It goes past crishim once it is set up."""
+    """An exec that echoes its stdin. Once set up, its stream bypasses crishim."""
     kubectl = stage.rig.cluster.kubectl
     command = [str(kubectl.program), f"--kubeconfig={kubectl.kubeconfig}", "exec", "-i", "-n", pod.namespace, pod.name]
     pipe, home = subprocess.PIPE, {"HOME": str(kubectl.home)}
@@ -59,7 +59,7 @@ def ids(stage: Stage, pods: list[Pod]) -> dict[str, str]:
 
 
 def doubled(stage: Stage) -> list[tuple[str, str]]:
-    """Containers of one pod and one name of which more than one runs."""
+    """Pairs of pod and container name with more than one running container."""
     running = Counter((each.pod, each.name) for each in stage.containers() if each.running)
     return [who for who, count in running.items() if count > 1]
 
@@ -112,7 +112,7 @@ def test_kills_while_containers_are_made_double_and_touch_none_and_free_no_card(
 
 
 def test_containerd_may_be_killed_and_come_back(stage: Stage) -> None:
-    """Calls fail at once while it is away, containers run on, and clients are called back when it serves."""
+    """Calls fail at once while it is down, containers keep running, and clients reconnect when it serves."""
     pod = stage.granted_pod(whole(FIRST))
     pod.wait_running()
     with calling(stage, "-persist") as calls:
@@ -120,7 +120,7 @@ def test_containerd_may_be_killed_and_come_back(stage: Stage) -> None:
         assert calls.stdout.readline().split()[1] == "ok"
         stage.node.containerd.kill()
         assert calls.stdout.readline().split()[1] == "Unavailable"
-        time.sleep(AWAY_S)  # so long that a client which is only turned away waits between its tries
+        time.sleep(AWAY_S)  # long enough that a client which is only turned away backs off between its tries
         stage.node.containerd.start()
         stage.node.containerd.wait_ready()
         assert calls.stdout.readline().split()[1] == "ok"

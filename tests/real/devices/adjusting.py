@@ -1,4 +1,4 @@
-"""Asks the built-in node plugin, on the node where this runs, and prints its adjustment as JSON.
+"""Calls the built-in node plugin on the node where this runs, and prints its adjustment as JSON.
 
 Run as `python adjusting.py REQUEST`: the inventory's part, the ids of the granted cards and the runtime handler.
 """
@@ -19,7 +19,7 @@ from partage_plugins.testing.examples import container
 
 
 class Request(Struct, frozen=True):
-    """What is granted, and where."""
+    """The granted cards and their node."""
 
     part: GpuPart
     cards: tuple[CardId, ...]
@@ -27,7 +27,7 @@ class Request(Struct, frozen=True):
 
 
 def main(text: str) -> None:
-    """One container, as crishim would ask for it."""
+    """Ask for one container, as crishim does."""
     request = msgspec.json.decode(text, type=Request)
     grants = tuple(GpuGrant(card=card, share_milli=1000, limit_milli=1000, memory_bytes=0) for card in request.cards)
     plugin = GpuNode()

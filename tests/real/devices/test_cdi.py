@@ -1,7 +1,7 @@
-"""A real containerd gives a container the cards that the node plugin names, and nothing of the others.
+"""A real containerd gives a container exactly the cards that the node plugin names.
 
 The node has a simulated driver in a folder of its own: two cards whose device nodes are /dev/zero under other names,
-and libraries that are texts. What is created is what crishim would create: the plugin's adjustment in a request.
+and libraries that are text files. Containers are created as crishim would: with the plugin's adjustment in a request.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def no_spec_is_left(runtime: LoneRuntime) -> Iterator[None]:
 
 
 def _install_driver(runtime: LoneRuntime) -> None:
-    """What NVIDIA's document of these cards names, and what the kernel says of them."""
+    """Install the files that NVIDIA's document of these cards names, and the kernel's facts about them."""
     machine, document = runtime.machine, json.loads((SAMPLES / "nvidia.json").read_text())
     machine.run("mkdir", "-p", "/etc/cdi", "/var/run/cdi", f"{DRIVER}/dev")
     for name in ("nvidia0", "nvidia1", *SHARED):
@@ -52,7 +52,7 @@ def _install_driver(runtime: LoneRuntime) -> None:
 
 
 def adjusted(runtime: LoneRuntime, *cards: str, **settings: str) -> Adjustment:
-    """What the plugin says on the node."""
+    """The plugin's answer on the node."""
     request = {"part": msgspec.to_builtins(part(*CARDS)), "cards": cards}
     env = [f"{name}={value}" for name, value in {"PARTAGE_DRIVER_ROOT": DRIVER, **settings}.items()]
     env += [f"PYTHONPATH={CHECKOUT}/plugins"]
@@ -92,7 +92,7 @@ def test_a_container_has_its_card_and_the_driver_and_no_other_card(runtime: Lone
 
 @pytest.mark.parametrize("way", ["cdi", "raw"])
 def test_the_device_cgroup_lets_in_no_other_card(runtime: LoneRuntime, way: str) -> None:
-    """A container may make any device node; the kernel decides what it can open."""
+    """A container may make any device node; the kernel decides which it can open."""
     runtime.machine.run("sh", "-c", f"rm {DRIVER}/dev/nvidia0 && mknod {DRIVER}/dev/nvidia0 c 1 11")  # as /dev/kmsg
     try:
         with created(runtime, adjusted(runtime, FIRST, PARTAGE_GPU_ATTACH=way)) as container:
@@ -103,7 +103,7 @@ def test_the_device_cgroup_lets_in_no_other_card(runtime: LoneRuntime, way: str)
 
 
 def test_what_nvidias_own_tool_wrote_reaches_the_container_by_our_kind(runtime: LoneRuntime) -> None:
-    """Its document as it is, with its hooks, which make the links to the libraries that programs load."""
+    """The unmodified document, with its hooks, which make the links to the libraries that programs load."""
     hook = ensure("nvidia", say=print)["nvidia-cdi-hook"]
     document = (SAMPLES / "nvidia.yaml").read_text().replace("/usr/bin/nvidia-cdi-hook", str(hook))
     runtime.machine.write("/etc/cdi/nvidia.yaml", document)

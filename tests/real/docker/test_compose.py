@@ -1,4 +1,4 @@
-"""A newer Docker with Compose: what a service says of runtime, variables and annotations is in the bundle."""
+"""A newer Docker with Compose: the bundle has a service's runtime, variables and annotations."""
 
 from __future__ import annotations
 

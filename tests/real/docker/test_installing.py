@@ -1,4 +1,4 @@
-"""`partage up` and `partage docker install` beside a Docker that runs, and their end: as an operator types them."""
+"""`partage up` and `partage docker install` beside a running Docker, and their removal, as an operator types them."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def typed(machine: DockerMachine, command: str) -> str:
 
 
 def state(machine: DockerMachine) -> list[bool]:
-    """Whether Docker has it registered, in force, and as everybody's."""
+    """Whether it is registered with Docker, in force, and the default runtime."""
     said = typed(machine, f"partage docker status -o json --daemon-json {CONFIG}")
     (docker,) = (each for each in json.loads(said) if each["engine"] == "docker")
     return [docker[key] for key in ("registered", "in_force", "default")]
 
 
 def test_a_docker_that_runs_has_the_runtime_and_forgets_it_and_its_settings_are_back_to_the_byte() -> None:
-    engine_programs(DEBIANS)  # without them it is skipped
+    engine_programs(DEBIANS)  # without them the test is skipped
     with docker_machine(LOGS) as machine:
         docker, file = machine.docker, machine.docker.machine.path(CONFIG)
         docker.load({"busybox": images.busybox()})
-        before = json.dumps(json.loads(file.read_bytes()), indent="\t").encode()  # as nobody but its owner writes it
+        before = json.dumps(json.loads(file.read_bytes()), indent="\t").encode()  # formatted as only its owner does
         file.write_bytes(before)
         bystander, daemon = docker.run("-d", "busybox", "sleep", "100000"), docker.daemon.pid
         machine.stage.start()

@@ -1,4 +1,4 @@
-"""How Docker and Podman use an OCI runtime that they are given by path: what `partage-oci` rests on."""
+"""How Docker and Podman use an OCI runtime given by path, which `partage-oci` depends on."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WAITS: Final = ("busybox", "sleep", "100000")
 WHY: Final = "partage: no card has a share of 900 milli left; the most that is free on one card is 300 milli"
 DOCKERS_CALLS: Final = ["create", "start", "delete", "delete --force"]
 PODMANS_CALLS: Final = ["create", "start", "delete --force"]
-"""For a container that ends by itself."""
+"""For a container that exits by itself."""
 
 
 def flag(engine: Engine, runtime: RecordingRuntime) -> tuple[str, str]:
@@ -46,7 +46,7 @@ def wait_ended(engine: Engine, container: str) -> None:
 
 
 def folders_named_by_id(runtime: RecordingRuntime, container: str) -> list[str]:
-    """Of each mount the folder that is named by the container's id, where one above it is."""
+    """For each mount, the folder at or above its source that is named by the container's id, if any."""
     sources = [PurePosixPath(mount["source"]) for mount in runtime.bundle(container)["mounts"]]
     return [str(above) for source in sources for above in source.parents if above.name == container]
 

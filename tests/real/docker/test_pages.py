@@ -1,4 +1,4 @@
-"""What README and docs/ have people type at Docker and Podman has flags that these engines take."""
+"""The flags of the docker and podman commands in README and docs/ exist in these engines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from support.engines.engine import Engine
 from support.fences import commands, typed
 
 IMAGES = ("IMAGE", "-")
-"""What stands behind the flags; behind that are the container's own words."""
+"""The argument after the flags; the container's own arguments follow it."""
 
 
 def test_every_flag_of_a_page_is_the_engines(engine: Engine) -> None:

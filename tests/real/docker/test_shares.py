@@ -1,4 +1,4 @@
-"""Shares for containers of Docker and Podman: enforced, counted once, and free again however a container ends."""
+"""Shares for containers of Docker and Podman: enforced, counted once, and freed however a container ends."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def run(engine: Engine, *words: str) -> str:
 
 
 def refused(engine: Engine, *words: str) -> str:
-    """What its user reads."""
+    """The error that the user sees."""
     done = engine.done("run", "--rm", "--runtime", RUNTIME, *words)
     assert done.returncode != 0
     return done.stderr

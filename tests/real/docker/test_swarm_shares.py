@@ -1,4 +1,4 @@
-"""Swarm and shares: it counts the shares of a machine, and each machine's agent those of its cards."""
+"""Swarm and shares: Swarm counts a machine's shares, and each machine's agent those of its cards."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def reserving(milli: int, mib: int = 1000) -> tuple[str, ...]:
 
 @contextmanager
 def dead(node: Docker, stage: SharesStage) -> Generator[None]:
-    """Its daemons are killed, and started again at the end; no container of it is touched."""
+    """Kill the node's daemons and restart them at the end; its containers are not touched."""
     daemons = (stage.broker, stage.agent, node.daemon)
     for each in daemons:
         each.kill()

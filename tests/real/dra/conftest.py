@@ -1,6 +1,6 @@
 """One node with simulated cards of the pool dra, for all tests of this folder.
 
-Of another Kubernetes than the usual one with PARTAGE_RIG_RELEASES=kubernetes@1.36.2, the oldest that shares a device.
+PARTAGE_RIG_RELEASES=kubernetes@1.36.2 selects another Kubernetes: the oldest that shares a device.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Claims that our scheduler allocates, on real Kubernetes: what their pods have, and what others may not write."""
+"""Our scheduler allocates claims on real Kubernetes: their pods' devices, and writes that are denied to others."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_pod_whose_scheduler_was_killed_before_it_was_bound_starts_with_what_i
 
 
 def test_nobody_else_allocates_our_devices_or_takes_an_allocation_back(stage: ClaimsStage) -> None:
-    """An administrator has every right, and so has who may write any status."""
+    """This holds even for an administrator with every right, and for clients that may write any status."""
     api = stage.cluster.api
     stage.claims.claim("forged", devices(request(300, "1Gi")))
     with pytest.raises(Refused) as refused:
@@ -123,7 +123,7 @@ def _why_not_allocated(stage: ClaimsStage, owner: str) -> str | None:
 
 @contextmanager
 def _without_bindings(stage: ClaimsStage) -> Generator[None]:
-    """The scheduler may write claims, and can't bind: as if it died in between."""
+    """The scheduler may write claims but can't bind, as if it died in between."""
     api = stage.cluster.api
     before = api.get(ROLE)["rules"]
     api.patch(ROLE, {"rules": [rule for rule in before if rule["resources"] != ["pods/binding"]]})

@@ -1,4 +1,4 @@
-"""Pods with claims that kube-scheduler allocates, on a kubelet that is not ours: what they have, and what is left."""
+"""Pods with claims that kube-scheduler allocates, on an unmodified kubelet: their devices, and leftovers."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_who_looks_on_as_an_administrator_has_the_card_and_takes_no_room(stage: 
 
 
 def test_an_allocation_that_gives_more_than_the_card_has_is_refused_in_words(stage: DraStage) -> None:
-    """As a second allocator would write it; kube-scheduler never does."""
+    """Written as by a second allocator; kube-scheduler never does this."""
     first = stage.pod("first", devices(request(700, "1Gi")))
     first.wait_running()
     allocation = stage.claim_of(first)["status"]["allocation"]
@@ -82,7 +82,10 @@ def test_a_claim_that_is_deleted_by_force_leaves_nothing_behind(stage: DraStage)
 
 
 def test_with_two_claims_a_container_is_stopped(stage: DraStage) -> None:
-    """Crishim would refuse it. Without it, one claim's files cover the other's, and nothing tells whose limits hold."""
+    """With crishim it would be refused.
+
+    Otherwise one claim's files cover the other's, and it is unknown whose limits hold.
+    """
     pod = stage.pod_with_two("two")
     pod.wait_failed()
     assert "mounted at /etc/ld.so.preload is covered" in stage.broker.tail()

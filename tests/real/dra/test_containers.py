@@ -1,4 +1,4 @@
-"""What is in a container with a claim, whatever its pod says; and that without its CDI file it does not start."""
+"""Contents of a container with a claim, whatever its pod specifies; without its CDI file it does not start."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ ENVIRONMENT = ("/bin/sh", "-c", "tr '\\0' '\\n' < /proc/1/environ")
 
 
 def cards_in(pod: Pod, container: str = "main") -> list[str]:
-    """The device nodes of cards that it has."""
+    """Device nodes of cards in the container."""
     names = pod.exec("/bin/ls", "/dev", container=container).split()
     return [name for name in names if name.startswith("nvidia") and name[-1].isdigit()]
 
 
 def served(stage: DraStage) -> Sequence[ServedContainer]:
-    """What kubelet says of all containers when it is asked for their devices."""
+    """The answer of kubelet about the devices of all containers."""
 
     async def asked() -> Sequence[ServedContainer]:
         with closing(UnaryClient(stage.machine.path(POD_RESOURCES))) as client:
@@ -75,7 +75,7 @@ def test_containers_that_name_one_request_each_have_all_of_the_claim_and_kubelet
 
 @pytest.mark.parametrize("place", ["/run/partage/lib", "/run", "/etc", "/usr/lib"])
 def test_a_volume_over_our_places_gives_nothing_beyond_limits(stage: DraStage, place: str) -> None:
-    """Without crishim and admission: either our files are on top of it, or the broker stops the container."""
+    """Without crishim and admission: either our files are mounted over it, or the broker stops the container."""
     mounts: dict[str, Any] = {"volumeMounts": [{"name": "v", "mountPath": place}]}
     pod = stage.pod("covering", devices(request(300, "1Gi")), more=mounts, spec=VOLUMES)
     pod.wait(

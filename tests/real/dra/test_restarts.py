@@ -1,4 +1,4 @@
-"""The driver, the broker and kubelet may be away or start again, in any order: claims stay as they are, and end."""
+"""The driver, the broker and kubelet may be down or restart, in any order: claims stay as they are, and end."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_limits_stay_over_a_runtime_s_restart(stage: DraStage) -> None:
     stage.node.containerd.restart()
 
     def why_not() -> str | None:
-        """Kubelet dials a runtime that was away only once in a while."""
+        """A runtime that was down is redialled by kubelet only once in a while."""
         try:
             return None if (said := ask(pod, "take 100")) == "took 100" else said
         except RigError as error:

@@ -1,4 +1,4 @@
-"""How kube-scheduler hands out our devices: what the driver's slices, classes and taints make of its rules."""
+"""How kube-scheduler hands out our devices by the driver's slices, classes and taints."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NO_ROOM = "cannot allocate all claims"
 
 
 def given(stage: DraStage, pod: Pod) -> list[tuple[str, Any]]:
-    """By device, with the share and the bytes that are consumed of it, which each Kubernetes writes in its own way."""
+    """Devices with their consumed share and bytes, which each Kubernetes writes in its own way."""
     results: list[Json] = stage.claim_of(pod)["status"]["allocation"]["devices"]["results"]
     return [
         (each["device"], {n: int(parse_quantity(q)) for n, q in each["consumedCapacity"].items()}) for each in results
@@ -47,7 +47,7 @@ def capacity(**amounts: str) -> Json:
 
 
 def wait_without_room(stage: DraStage, name: str, *requests: Json, **said: Any) -> Pod:
-    """It waits, and kube-scheduler has one sentence for every reason."""
+    """Wait until it is unschedulable; kube-scheduler has one sentence for every reason."""
     pod = stage.pod(name, devices(*requests), **said)
     pod.wait_why(NO_ROOM)
     return pod
@@ -141,7 +141,7 @@ def test_a_higher_priority_sends_nobody_away(stage: DraStage) -> None:
 
 @pytest.mark.extended("what Kubernetes does by itself")
 def test_a_resource_of_the_class_counts_whole_cards(stage: DraStage) -> None:
-    """So there is none in milli; fixed parts are for pods without claims."""
+    """The class therefore has no resource in milli; fixed parts are for pods without claims."""
 
     def asking(name: str, count: str) -> Pod:
         limits = {f"deviceclass.resource.kubernetes.io/{CLASS}": count}
@@ -170,7 +170,7 @@ def healthy(stage: DraStage) -> Iterator[DraStage]:
 
 
 def say(stage: DraStage, **health: str) -> None:
-    """What the advertiser would say of the first card."""
+    """Write the first card's health as the advertiser would."""
     path = stage.machine.path(INVENTORY)
     known = decode_inventory(path.read_text(), (GPU,))
     part = known.part(GPU)

@@ -1,4 +1,4 @@
-"""One node with a real systemd, for all tests of this folder; each leaves it switched off."""
+"""One node with a real systemd, for all tests of this folder; each test leaves it switched off."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def lasting_stage() -> Iterator[SwitchStage]:
 
 @pytest.fixture
 def rig(lasting_stage: SwitchStage) -> Iterator[Rig]:
-    """For the report of a failure, which shows the rig's logs."""
+    """Registers the rig, whose logs the report of a failure shows."""
     yield lasting_stage.rig
     lasting_stage.rig.cluster.close()
 

@@ -1,4 +1,4 @@
-"""Nodes that nobody may change have enforced shares by claims, from one command: the broker is in the driver's pods."""
+"""Nodes that nobody may change get enforced shares by claims, from one command: the broker is in the driver's pods."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MIB_OF_GIB = 1024
 
 @pytest.fixture
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InstallStage]:
-    """A cluster of its own: pods of the driver, once they are deleted, have other names."""
+    """A separate cluster: the driver's pods get other names once they are deleted."""
     with installable(tmp_path_factory.mktemp("stage"), say=print) as made:
         made.rig.registry.push(image(), IMAGE)
         made.install(*VALUES)
@@ -99,7 +99,7 @@ def test_why_a_claim_does_not_fit_is_said_in_figures_whoever_allocates_it(stage:
     cluster.api.create(RESOURCE_CLAIM_TEMPLATES.at(TEAM), template)
     pods = [cluster.pods.create(TEAM, claiming(f"large-{number}", "large")) for number in range(5)]
     until("a pod has each card", lambda: None if len(_waiting(pods)) == 1 else f"{len(_waiting(pods))} pods wait")
-    (left,) = _waiting(pods)  # not always the last: its place in the queue depends on when its claim was made
+    (left,) = _waiting(pods)  # not always the last: its queue position depends on when its claim was created
     left.wait("is told why it waits", lambda _: None if left.condition("PodScheduled").get("message") else "it is not")
     told = explained(stage, left.name, code=3)
     assert "Insufficient GPU share" in told

@@ -1,4 +1,4 @@
-"""A kube-scheduler of one's own that helm installs beside partage's scheduler, on nodes that stay as they are."""
+"""helm installs a separate kube-scheduler beside partage's scheduler, on nodes that stay as they are."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ANYWHERE = {"tolerations": [{"operator": "Exists"}]}
 
 @pytest.fixture
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InstallStage]:
-    """A cluster of its own: what advertisers told of nodes stays there after the last helm command."""
+    """A separate cluster: what advertisers published of nodes stays there after the last helm command."""
     with installable(tmp_path_factory.mktemp("stage"), say=print) as made:
         yield made
 
@@ -37,7 +37,7 @@ def test_a_wrong_setting_fails_helm_with_the_schedulers_own_sentence(stage: Inst
 
 @pytest.mark.extended("the extender itself is tested by real/scheduler")
 def test_a_kube_scheduler_that_is_a_pod_places_by_the_extender(stage: InstallStage) -> None:
-    """On a node that is made up, since those that are real have no crishim here."""
+    """On a made-up node, since the real ones have no crishim here."""
     program = ensure("kubernetes")["kube-scheduler"]
     stage.rig.registry.push(
         images.busybox().with_files({"/usr/bin/kube-scheduler": program}), "partage/kube-scheduler:1"

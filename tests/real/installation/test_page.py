@@ -1,7 +1,7 @@
 """The page "Install", typed line by line in the cluster that `make rig-up` gives.
 
-That no container of users is touched, and that nothing is left, is judged by the story itself. The next version is
-another one in `make test-all` alone, since it has to be built; otherwise the same one is installed again.
+The story itself checks that no container of users is touched and that nothing is left. Only in `make test-all` is the
+next version another one, since it has to be built; otherwise the same one is installed again.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ ARCHIVE = re.compile(r"/partage-(?P<version>\S+)-\w+\.tar$", re.MULTILINE)
 PUSH = "tools/bundle push {}/partage"
 TO_PLAIN = f"{PUSH} --plain-http"
 ON_THE_PAGE = ("registry.example", "198.18.0.1:5000")
-"""The registry of an operator, and that of the first rig of a machine."""
+"""The address of an operator's registry, and of the registry of a machine's first rig."""
 NOT_TYPED = {
     "No cluster at hand": "the test has that cluster made, so that it can look into the nodes; real/cleaning types it"
 }
-"""Parts of the page with commands that are typed by nobody here, and why."""
+"""Parts of the page whose commands are not typed here, and why."""
 
 
 @pytest.fixture
@@ -43,14 +43,14 @@ def cluster() -> Iterator[Trial]:
 
 @pytest.fixture
 def rig(cluster: Trial) -> Iterator[Rig]:
-    """For the report of a failure, which shows the rig's logs."""
+    """Registers the rig, whose logs the report of a failure shows."""
     yield cluster.rig
     cluster.rig.cluster.close()
 
 
 @pytest.fixture
 def reader(cluster: Trial, tmp_path: Path) -> Iterator[Reader]:
-    """In this checkout, in which only archives and what was unpacked of them come to lie."""
+    """A reader in this checkout, in which only archives and their unpacked contents come to lie."""
     before = set(BUNDLES.glob("partage-*"))
     yield reader_of(cluster, CHECKOUT, home=tmp_path)
     for each in set(BUNDLES.glob("partage-*")) - before:
@@ -72,7 +72,7 @@ def test_the_page_leads_from_nothing_to_shared_cards_to_the_next_version_and_out
 
 
 def bundled(reader: Reader, registry: str) -> Release:
-    """What the page's first part makes, with the line that it says for this registry."""
+    """Result of the page's first part, with the line that it prints for this registry."""
     of_operators, of_rigs = ON_THE_PAGE
     assert TO_PLAIN.format(of_rigs) in page.INSTALL.read_text()
     version = ""

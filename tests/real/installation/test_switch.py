@@ -1,6 +1,6 @@
-"""A node is switched to crishim and back under running containers; whatever befalls it, it is ready in the end.
+"""A node is switched to crishim and back under running containers; under any fault it ends up ready.
 
-Each fault strikes when kubelet starts with crishim for its runtime, which is after the way back was laid.
+Each fault strikes when kubelet starts with crishim as its runtime, which is after the rollback was prepared.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ SWITCH_DIES_AFTER = (
     "turn.confirm",
     "journal.done confirm",
 )
-"""Each run gets as far as that, the next one further."""
+"""Each run gets this far, the next one further."""
 DROP_INS = "/etc/kubernetes/kubelet.conf.d"
 TOLD_BY = {
     "a drop-in": (f"--config-dir={DROP_INS}", f"{DROP_INS}/zz-partage.conf"),
     "a flag": (f"--container-runtime-endpoint={CONTAINERD}", EXTRA_ARGS),
 }
-"""What kubelet is started with, and the file that is changed then; its configuration file is the usual way."""
+"""kubelet's argument, and the file that is changed with it; kubelet's configuration file is the usual way."""
 
 
 @pytest.mark.parametrize("fault", drawn("real/installation: faults", [name for name in FAULTS if name != HANGS], 1))
@@ -55,7 +55,7 @@ def test_a_command_that_is_killed_beside_a_crishim_that_hangs_is_turned_back_by_
     processes = stage.processes(command)
     hangs = FAULTS[HANGS]
     with befallen(stage, hangs._replace(strikes=f"{hangs.strikes}; touch /etc/struck")):
-        switching = stage.started("switch-on", "--within", "20")  # on a busy machine kubelet is not touched after less
+        switching = stage.started("switch-on", "--within", "20")  # on a busy machine kubelet is not restarted in less
         until_struck(stage)
         stage.kill(switching)
         turned = stage.machine.path(f"/{TURN}") / "turned-back"
@@ -77,7 +77,7 @@ def test_a_reboot_in_the_middle_gives_kubelet_its_runtime_back_before_it_starts(
 
 
 def test_a_switch_leaves_containers_alone_and_is_taken_back_without_a_trace(stage: SwitchStage) -> None:
-    """Also where an earlier run was turned back, as above."""
+    """This includes the case that an earlier run was rolled back, as above."""
     before = stage.machine.path(CONFIG).read_bytes()
     pod, command = a_running_pod(stage)
     processes = stage.processes(command)
@@ -103,7 +103,7 @@ def test_a_switch_leaves_containers_alone_and_is_taken_back_without_a_trace(stag
 
 
 def require_whole_again(stage: SwitchStage, path: str) -> None:
-    """A file of the installation that somebody takes away is known to be missing, and comes back beside kubelet."""
+    """A deleted file of the installation is reported missing, and is restored beside kubelet."""
     assert list(stage.status().altered) == []
     kubelet = stage.systemctl("show", "--property=MainPID", "kubelet")
     stage.machine.path(path).unlink()
@@ -148,7 +148,7 @@ def test_the_file_that_tells_kubelet_its_runtime_is_the_one_that_is_changed_and_
 ) -> None:
     argument, file = TOLD_BY[way]
     changed = stage.machine.path(file)
-    a_running_pod(stage)[0].delete()  # without an image of a sandbox no canary could run
+    a_running_pod(stage)[0].delete()  # without a sandbox image no canary could run
     with stage.kubelet_with(argument):
         before = changed.read_text() if changed.exists() else None
         done = stage.node("switch-on")

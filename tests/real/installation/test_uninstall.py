@@ -1,4 +1,4 @@
-"""Partage is taken off a node of a cluster: pods with cards leave as budgets allow, others notice nothing."""
+"""Partage is uninstalled from a node of a cluster: pods with cards leave as budgets allow, others notice nothing."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ DIES_AFTER = (
     "traces.remove",
     "traces.write_last_act",
 )
-"""Each run gets as far as that, the next one further."""
+"""Each run gets this far, the next one further."""
 STARTS_PODS_AFTER = {"journal.begin uninstall", "journal.forget endpoint", "journal.forget units"}
-"""Where what kubelet needs has changed since the one before."""
+"""Points at which kubelet's dependencies have changed since the previous point."""
 BUDGETS = Resource("policy/v1", "poddisruptionbudgets")
 
 

@@ -1,4 +1,4 @@
-"""Versions change on a machine with a real systemd while a container runs: no call is lost, no container touched."""
+"""Upgrades on a machine with a real systemd while a container runs: no call is lost, no container is touched."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from support.upgrade_stage import ADVERTISER, BROKER, CRISHIM, UPGRADE_PID, Upgr
 LOGS = CHECKOUT / ".cache/test/rig-logs-upgrade"
 OLD, NEW, BROKEN, LAME = "1.0-g1", "1.1-g2", "1.2-g3", "1.3-g4"
 _ONLY_LOOKS = 'case " $* " in *" --check "*|*" --install-library "*) ;; *) exit 1 ;; esac'
-"""Its configuration is fine, and it does not start."""
+"""A version whose configuration check succeeds, but which does not start."""
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def container(stage: UpgradeStage) -> str:
 
 @contextmanager
 def asking(stage: UpgradeStage) -> Generator[None]:
-    """As kubelet does all the time, by connections of their own; a call that is not answered is an error."""
+    """Call continuously as kubelet does, on separate connections; an unanswered call is an error."""
     over, failed = threading.Event(), list[CriError]()
 
     def ask() -> None:

@@ -1,1 +1,1 @@
-"""Containers whose memory on a card is limited, by real kubelet and containerd, on simulated cards."""
+"""Containers with limited card memory, by real kubelet and containerd, on simulated cards."""

@@ -1,4 +1,4 @@
-"""With crishim between kubelet and its runtime, a container whose limits would not hold is not even made."""
+"""With crishim between kubelet and its runtime, a container whose limits would not hold is not even created."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VOLUMES = {"volumes": [{"name": "v", "emptyDir": {}}]}
 
 @pytest.fixture(scope="module")
 def claiming(lasting_stage: IsolationStage) -> Iterator[DraStage]:
-    """The node's cards are handed out by claims meanwhile, and crishim is as it is by default."""
+    """The node's cards are handed out by claims meanwhile, and crishim has its default settings."""
     rig, machine = lasting_stage.rig, lasting_stage.machine
     machine.write(INVENTORY, inventory("dra"))
     lasting_stage.replace("--enforce", "strict")

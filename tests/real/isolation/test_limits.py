@@ -1,4 +1,4 @@
-"""A container with part of a card sees its slice, is refused beyond it, and meets nothing else of ours."""
+"""A container with part of a card sees its slice, is refused beyond it, and contains nothing else of ours."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from support.isolation_stage import CARD_MIB, IMAGE, SERVING, IsolationStage, as
 
 NO_MEMORY = "cuMemAlloc_v2 2"
 CONTEXT_MIB = 64
-"""By which a context is known better once it is there."""
+"""The size of a context is known more exactly once it exists."""
 
 
 def ours(pod: Pod) -> set[str]:
-    """Where the container has something of ours mounted."""
+    """Mount points of ours in the container."""
     points = {line.split()[4] for line in pod.exec("cat", "/proc/self/mountinfo").splitlines()}
     return {point for point in points if point.startswith(("/run/partage", "/etc/ld"))}
 
@@ -41,7 +41,7 @@ def test_neither_the_user_nor_a_read_only_root_matters(stage: IsolationStage) ->
 
 
 def test_users_of_its_own_do_not_matter_either(stage: IsolationStage) -> None:
-    """What we put in belongs to root of the node, who is nobody in there."""
+    """Our mounts belong to the node's root, which is nobody in the pod's user namespace."""
     with devices_in_dev(stage.machine):
         pod = stage.limited_pod(memory(1024), spec={"hostUsers": False})
         pod.wait_running()
@@ -60,7 +60,7 @@ def test_an_image_without_glibc_starts_as_ever(stage: IsolationStage, base: str)
 
 
 def test_programs_say_nothing_of_the_library(stage: IsolationStage) -> None:
-    """An object of the preload file that is missing would be a line on stderr of every program."""
+    """A missing object of the preload file would print a line on stderr of every program."""
     pod = stage.limited_pod(memory(1024))
     pod.wait_running()
     assert ours(pod) == {"/run/partage", "/run/partage/lib", "/etc/ld.so.preload", "/etc/ld-nix.so.preload"}

@@ -1,4 +1,4 @@
-"""What runs goes on while its broker is away, limits hold when it is back, and nothing starts without one."""
+"""Running programs continue while their broker is down, limits hold when it is back, and nothing starts without one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def broker_afterwards(stage: IsolationStage) -> Iterator[None]:
 
 
 def told(stage: IsolationStage, pod: Pod, used_mib: int) -> None:
-    """What a program holds the broker hears with its next message or with the next audit."""
+    """Wait until the broker's figure is this one; it learns it by the program's next message or the next audit."""
 
     def why_not() -> str | None:
         used = limits_of(stage.machine, pod).cards[0].used_bytes >> 20
@@ -98,7 +98,7 @@ def test_a_new_library_is_for_new_containers_and_who_runs_keeps_the_old_one(
     assert ask(old, "take 1000") == NO_MEMORY
     assert install_library(stage.machine) == before  # as after a downgrade: new containers get it again
     assert stage.told().library == before
-    stage.machine.run("rm", "-r", installed)  # the only one who has it goes with this test
+    stage.machine.run("rm", "-r", installed)  # its only user goes with this test
 
 
 def library_of(pod: Pod, stage: IsolationStage) -> str:

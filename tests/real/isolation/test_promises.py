@@ -1,4 +1,4 @@
-"""What is promised to others is enforced or the container does not start; who gets around it is found and stopped."""
+"""Guarantees to others are enforced, or the container does not start; programs that evade them are stopped."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REAL_DRIVER = f"/{DRIVER_LIBRARIES}/libcuda.so.1"
 
 @pytest.fixture
 def strict(stage: IsolationStage) -> Iterator[IsolationStage]:
-    """As crishim is by default."""
+    """Default settings of crishim."""
     stage.replace("--enforce", "strict")
     yield stage
     stage.replace()
@@ -30,7 +30,7 @@ def test_a_share_of_compute_is_promised_where_time_is_metered(strict: IsolationS
 
 @pytest.fixture
 def unmetered(strict: IsolationStage) -> Iterator[IsolationStage]:
-    """A broker that meters nobody's time."""
+    """A broker that does not meter time."""
     strict.kill_broker()
     strict.start_broker("--policy", "free-run")
     yield strict
@@ -55,7 +55,7 @@ def test_root_on_the_node_lowers_a_limit_while_the_container_runs(stage: Isolati
     assert "2 GiB" in shown[-1]
     view = seen(pod)
     assert (view["total"], view["free"]) == (2048, 0)
-    assert ask(pod, "take 64") == NO_MEMORY  # beyond the little that it was lent ahead
+    assert ask(pod, "take 64") == NO_MEMORY  # beyond the little that it was lent in advance
     assert ask(pod, "free") == "gave back"
     assert ask(pod, "take 1000") == "took 1000"
     stage.partage("limits", pod.name, "--reset")
@@ -78,7 +78,7 @@ def test_no_volume_may_hide_what_holds_the_limits(stage: IsolationStage) -> None
 
 
 def test_who_gets_around_the_library_is_found_and_stopped(stage: IsolationStage) -> None:
-    """The driver's file by another name is not what the library captures; what the card shows is what counts."""
+    """The library does not capture the driver's file under another name; the card's own figures count."""
     command = ("/bin/env", f"MEMORY_DRIVER={REAL_DRIVER}", "/usr/bin/memory", "serve")
     pod = stage.limited_pod(memory(1024), command=command)
     pod.wait_running()

@@ -1,4 +1,4 @@
-"""A container in which something lies over what was mounted for it is found, told of and stopped."""
+"""A container with something mounted over our mounts is found, reported and stopped."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def idle(stage: IsolationStage) -> Pod:
 
 
 def cover(stage: IsolationStage, pod: Pod) -> None:
-    """Mounts something over our folder as the container sees it. Who got that right is not what is asked here."""
+    """Mount something over our folder as the container sees it; how a program gets that right is out of scope."""
     first = str(stage.inspected(pod)["pid"])
     stage.machine.run("mount", "--namespace", first, "-t", "tmpfs", "none", "/run/partage")
 
 
 def told(stage: IsolationStage, pod: Pod) -> list[ConditionChange]:
-    """What an advertiser makes of what the broker wrote down of the pod."""
+    """The advertiser's condition changes from the broker's findings about the pod."""
     name = f"/{pod.name} "
     happenings = list[ConditionChange]()
 
@@ -69,7 +69,7 @@ def test_an_image_whose_run_is_a_link_is_left_alone_and_who_covers_its_place_is_
     assert " /var/run/partage " in mounts
     wrong = idle(stage)
     cover(stage, wrong)
-    wrong.wait_failed()  # the audit has gone its rounds meanwhile
+    wrong.wait_failed()  # the audit has run meanwhile
     assert ask(pod, "take 100") == "took 100"
     cover(stage, pod)
     pod.wait_failed()

@@ -1,4 +1,4 @@
-"""A control plane without nodes or controllers, of these tests' own: they kill it, freeze it and cut it off."""
+"""A control plane without nodes or controllers, for these tests alone: they kill it, freeze it and cut it off."""
 
 from __future__ import annotations
 

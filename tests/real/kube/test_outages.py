@@ -1,4 +1,4 @@
-"""The real API server dies, freezes, loses its store or forgets history: a follower is right again by itself."""
+"""The real API server dies, freezes, loses its store or forgets history: a follower recovers by itself."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def label(server: ApiServer, value: str) -> None:
 
 
 async def until_labelled(seen: AsyncGenerator[Seen[Node]], value: str) -> list[type]:
-    """What was told on the way there."""
+    """Types of the events up to that label."""
     kinds: list[type] = []
     async for each in seen:
         kinds.append(type(each))
@@ -105,7 +105,7 @@ async def test_an_api_server_whose_store_hangs_gives_up_when_it_was_told_to(
     async with ApiServer(admin, user_agent="partage-test", deadline_s=600) as server:
         leases = leases_path(OUR_NAMESPACE)
         await server.create(leases, Lease(metadata=Meta(name="given-up")), Lease)
-        # A patch, not a create: what etcd does of it late, after the Lease is deleted, changes nothing.
+        # A patch, not a create: if etcd applies it late, after the Lease is deleted, nothing changes.
         late = {"metadata": {"labels": {"late": "yes"}}}
         control.etcd.send(signal.SIGSTOP)
         try:
@@ -160,7 +160,7 @@ async def test_an_api_server_without_its_store_is_an_expected_error_and_passes(
 
 
 async def test_history_that_is_forgotten_is_gone(control: ControlPlane, admin: Access, node: str) -> None:
-    control.apiserver.restart()  # it remembers nothing from before
+    control.apiserver.restart()  # its history is lost
     async with ApiServer(admin, user_agent="partage-test") as server:
         with pytest.raises(Gone, match="410 Expired: too old resource version"):
             async for _ in server.watch(nodes_path(), Node, since="1", lasts_s=5):
@@ -171,7 +171,7 @@ async def test_a_watch_ends_as_agreed_and_the_next_goes_on_from_there(admin: Acc
     path = leases_path(OUR_NAMESPACE)
 
     async def told(server: ApiServer, since: str) -> list[Event[Lease]]:
-        """What becomes of a lease, by a watch that ends by itself; how many bookmarks there are is the server's."""
+        """Events of a lease, by a watch that times out; the server chooses the number of bookmarks."""
         await server.create(path, Lease(metadata=Meta(name="watched")), Lease)
         await server.delete(lease_path(OUR_NAMESPACE, "watched"))
         return [event async for event in server.watch(path, Lease, since=since, lasts_s=3)]

@@ -1,4 +1,4 @@
-"""The real API server streams lists, all of what was written before; with that turned off they come in pages."""
+"""The real API server streams lists, with all that was written before; with streaming turned off they come in pages."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TIMES = 5
 
 
 class Recording(ApiServer):
-    """One that remembers in which ways it was asked for lists and watches."""
+    """An ApiServer that records the kinds of its list and watch requests."""
 
     def __init__(self, access: Access) -> None:
         super().__init__(access, user_agent="partage-test")
@@ -73,7 +73,7 @@ async def first(server: ApiServer) -> set[str]:
 
 
 async def told(server: Recording) -> list[str]:
-    """A life with changes, and in which ways it was followed."""
+    """Follow a series of changes, and return the kinds of requests used."""
     await server.create(PATH, Lease(metadata=Meta(name="one")), Lease)
     async with patient("all is told"), aclosing(followed(server)) as seen:
         listed = await anext(seen)

@@ -1,7 +1,7 @@
-"""What n1's advertiser must not be able to do, as a table: each line is one request.
+"""Requests that n1's advertiser must be denied, as a table: each line is one request.
 
-`WRITES` are of the kinds of objects that it does write, so that only the policies know right from wrong; `BEYOND` are
-of all others, which RBAC alone refuses.
+`WRITES` are on the kinds of objects that it may write, so that only the policies can deny them; `BEYOND` are on all
+others, which RBAC alone refuses.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A control plane with two made-up nodes and our advertiser's permissions as we deliver them, in force."""
+"""A control plane with two made-up nodes and the advertiser's permissions as shipped, in force."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rig.control.settings import ControlSettings
 from rig.identity.people import ADVERTISER, OUR_NAMESPACE
 
 SETTINGS = ControlSettings(controller_manager_flags={"resource-quota-sync-period": "5s"})
-"""So that kinds which are new are counted soon; it is five minutes by itself."""
+"""Counts new kinds soon; the default is five minutes."""
 
 
 @pytest.fixture(scope="package")
@@ -54,12 +54,12 @@ def n1(cluster: Cluster) -> Json:
 
 @pytest.fixture
 def advertiser(cluster: Cluster, n1: Json) -> Cluster:
-    """The one of n1."""
+    """The advertiser of n1."""
     return cluster.as_account(ADVERTISER, n1)
 
 
 def _why_not_in_force(cluster: Cluster) -> str | None:
-    """Without a node in its token, no write may pass."""
+    """Without a node in its token, every write must be denied."""
     nobody = cluster.as_account(ADVERTISER)
     words, dry = "does not say which node", {"dryRun": "All"}
     return why_not_denied(

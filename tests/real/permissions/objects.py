@@ -1,4 +1,4 @@
-"""What the tests of permissions write. Pure."""
+"""Objects that the tests of permissions write. Pure."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ NODES_OF_THE_TEST = ("n1", "n2")
 
 
 def an_own_node(name: str) -> Json:
-    """A node with something of everything that an advertiser must leave alone."""
+    """A node with something of everything that an advertiser must not change."""
     node = a_node(name, annotations={"theirs": "kept"})
     node["spec"] = {"taints": [{"key": "theirs", "value": "kept", "effect": "NoSchedule"}]}
     return node
 
 
 def a_lease(name: str, *, holder: str | None = None) -> Json:
-    """A heartbeat; the node that it is named after holds it."""
+    """A heartbeat, held by the node that it is named after."""
     return {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",

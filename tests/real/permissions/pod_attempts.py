@@ -1,4 +1,4 @@
-"""Every way to write annotations of pods, as a table: one that waits, and one that is bound and has its allocation."""
+"""Every way to write annotations of pods, as a table: on a pending pod, and on a bound one with its allocation."""
 
 from __future__ import annotations
 
@@ -95,15 +95,15 @@ ALLOCATIONS: Mapping[str, Attempt] = {
     "bind": binding(path(WAITS, "binding"), FORGED),
     "bind, the older way": binding(f"/api/v1/namespaces/{TEAM}/bindings", FORGED),
 }
-"""What is the scheduler's alone."""
+"""Writes that only the scheduler may do."""
 
 IN_VAIN: Mapping[str, Attempt] = {**_ways("ephemeralcontainers"), **_ways("resize")}
-"""The same where a newer API server takes no annotations at all, and older ones do."""
+"""The same by subresources where a newer API server accepts no annotations, but older ones do."""
 
 BY_NODE: Mapping[str, Attempt] = {
     name: way for name, way in _ways("status").items() if ": change" in name or ": remove" in name
 }
-"""Of these what NodeRestriction leaves to a node: the status of its own pods."""
+"""Those of the above that NodeRestriction leaves to a node: the status of its own pods."""
 
 _CDI = {f"{prefix}cdi.k8s.io/main": "nvidia.com/gpu=all" for prefix in ("", "nvidia.")}
 DEVICES: Mapping[str, Attempt] = {
@@ -118,7 +118,7 @@ DEVICES: Mapping[str, Attempt] = {
         "bind with {}, the older way": binding(f"/api/v1/namespaces/{TEAM}/bindings", {key: value}),
     }.items()
 }
-"""Devices named to the runtime past every allocation."""
+"""Devices named to the runtime that bypass every allocation."""
 
 _VISIBLE = {"NVIDIA_VISIBLE_DEVICES": "all"}
 OWN_CHOICES: Mapping[str, tuple[Attempt, str]] = {
@@ -149,4 +149,4 @@ OWN_CHOICES: Mapping[str, tuple[Attempt, str]] = {
         "cannot set NVIDIA_VISIBLE_DEVICES",
     ),
 }
-"""What a pod that asks for shares leaves to the scheduler."""
+"""Fields that a pod which asks for shares must leave to the scheduler."""

@@ -1,4 +1,4 @@
-"""The advertiser's account as we deliver it: what its work needs, and nothing of all the rest."""
+"""The advertiser's account as shipped: it may do what its work needs, and nothing else."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_it_writes_the_first_annotation_of_a_node_and_takes_it_away(cluster: Clu
 
 
 def test_a_large_inventory_on_a_crowded_node_is_no_trouble(cluster: Cluster) -> None:
-    """What a policy may spend on one request is limited."""
+    """The cost of a policy per request is limited."""
     images = [{"names": [f"registry.invalid/image-{n}:{m}" for m in range(5)], "sizeBytes": n} for n in range(1000)]
     crowd = {
         "labels": {f"of-somebody/label-{n}": "x" * 60 for n in range(300)},
@@ -111,7 +111,7 @@ def test_it_sees_nodes_and_pods_one_by_one_and_which_devices_dra_drivers_offer(
 
 @pytest.mark.parametrize("attempt", BEYOND.values(), ids=BEYOND)
 def test_it_may_not(advertiser: Cluster, attempt: Attempt) -> None:
-    """What it may not write of the kinds that it does write, test_policies_alone tries."""
+    """test_policies_alone tries denied writes of the kinds that it may write."""
     with pytest.raises(Refused) as refused:
         attempt(advertiser)
     assert (refused.value.status, refused.value.reason) == (403, "Forbidden")

@@ -1,4 +1,4 @@
-"""What is kept from claims: parameters that nobody understands, pods in which limits would not hold, others' slices."""
+"""Denied for claims: unknown parameters, pods in which limits would not hold, slices of others."""
 
 from __future__ import annotations
 
@@ -72,14 +72,14 @@ def _why_not_in_force(admin: Cluster) -> str | None:
 
 
 def claimed(cluster: Cluster, parameters: Json, driver: str = DRIVER) -> Json:
-    """A claim as it would be made."""
+    """A claim, by a dry run."""
     config = [{"opaque": {"driver": driver, "parameters": parameters}}]
     spec = {"devices": {"requests": REQUESTS, "config": config}}
     return cluster.api.create(RESOURCE_CLAIMS.at(TEAM), {"metadata": {"name": "c"}, "spec": spec}, DRY)
 
 
 def made(cluster: Cluster, namespace: str, pod: Json) -> Json:
-    """A pod with a claim as it would be made."""
+    """A pod with a claim, by a dry run."""
     pod["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "third"}]
     return cluster.api.create(PODS.at(namespace), pod, DRY)
 
@@ -217,7 +217,7 @@ def test_the_driver_writes_the_slice_of_its_node_and_no_other(cluster: Cluster, 
 
 
 def test_nobody_but_an_allocator_writes_what_was_allocated(cluster: Cluster, n1: Json) -> None:
-    """By Kubernetes' own rights: a user, a node and our driver can read a claim's status, and not forge it."""
+    """By Kubernetes' own rights: a user, a node and our driver can read a claim's status, but not forge it."""
     claim = cluster.api.create(
         RESOURCE_CLAIMS.at(TEAM), {"metadata": {"name": "forged"}, "spec": {"devices": {"requests": REQUESTS}}}
     )
@@ -243,7 +243,7 @@ def test_a_node_reads_the_claims_of_its_pods_one_by_one_and_lists_none(cluster: 
 
 
 def test_kubelet_s_own_identity_writes_slices_of_its_node_alone(cluster: Cluster) -> None:
-    """By Kubernetes' own rights, which our driver's are held to by a policy."""
+    """By Kubernetes' own rights; a policy holds our driver to the same."""
     node = cluster.as_node("n1")
     node.api.create(RESOURCE_SLICES.at(), a_slice("n1"), DRY)
     with pytest.raises(Refused) as refused:
@@ -268,7 +268,7 @@ def test_the_api_server_takes_all_claims_that_pods_of_other_dialects_become(clus
 
 
 def test_what_is_allocated_is_never_changed_not_even_by_administrators(cluster: Cluster) -> None:
-    """So limits are lowered on the node, and raised by a new claim."""
+    """Limits are therefore lowered on the node, and raised by a new claim."""
     path = RESOURCE_CLAIMS.at(TEAM, "allocated")
     meta = {"name": "allocated", "finalizers": ["resource.kubernetes.io/delete-protection"]}
     cluster.api.create(RESOURCE_CLAIMS.at(TEAM), {"metadata": meta, "spec": {"devices": {"requests": REQUESTS}}})

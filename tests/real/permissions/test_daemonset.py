@@ -1,6 +1,6 @@
-"""The DaemonSet on real nodes: its pods run, and the token that kubelet puts into each speaks for its node.
+"""The DaemonSet on real nodes: its pods run, and kubelet puts a token into each that identifies its node.
 
-The program itself is another story: here a shell stands in for the image.
+The program itself is tested elsewhere: here a shell replaces the image.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def stand_in() -> Manifest:
 
 @pytest.fixture(scope="module")
 def pods(lasting_stage: ClusterStage) -> Iterator[dict[str, Pod]]:
-    """By node."""
+    """The DaemonSet's pods by node."""
     rig = lasting_stage.rig
     rig.cluster.kubectl.apply(json.dumps(stand_in()))
     until("every node has its pod", lambda: None if len(ours(rig.cluster)) == len(rig.nodes) else "not yet")

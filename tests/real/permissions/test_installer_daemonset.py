@@ -1,7 +1,6 @@
-"""The installer's DaemonSet on a real node: privileged, in the host's namespaces, and with the account that we deliver.
+"""The installer's DaemonSet on a real node: privileged, in the host's namespaces, with the account as shipped.
 
-The daemon is real, from this checkout. What it installs is made up: a tree whose `partage node` keeps a note of what it
-is told.
+The daemon is real, from this checkout. It installs a made-up tree whose `partage node` records its arguments.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from support.bytecode import BYTECODE
 from support.trees import a_tree
 
 NODE: Final = "n2"
-"""Without a crishim of its own."""
+"""A node without crishim."""
 VERSION: Final = "0.1.0-g000000000001"
 TREE: Final = "/var/lib/made-up-tree"
 NOTES: Final = "/var/lib/made-up-notes"
@@ -47,7 +46,7 @@ test "$2" = status || echo "$2 on $PARTAGE_NODE_NAME, beside $(cat /proc/1/comm)
 
 
 def from_this_checkout(rig: Rig) -> Manifest:
-    """The DaemonSet with what the image would have, taken from the node: its interpreter and our environment."""
+    """The DaemonSet with the image's contents taken from the node: its interpreter and our environment."""
     (daemonset,) = delivered("installer/daemonset.yaml")
     pod: Any = daemonset["spec"]["template"]["spec"]
     (container,) = pod["containers"]
@@ -61,7 +60,7 @@ def from_this_checkout(rig: Rig) -> Manifest:
         {"name": "PARTAGE_INSTALLER_TREE", "value": f"/host{TREE}"},
         {"name": "PARTAGE_INSTALLER_PERCENT", "value": "5"},
         *({"name": name, "value": value} for name, value in BYTECODE.items()),
-        # There is no kube-proxy, and so no Service.
+        # There is no kube-proxy, and therefore no Service.
         {"name": "KUBERNETES_SERVICE_HOST", "value": str(rig.control.addresses.host)},
         {"name": "KUBERNETES_SERVICE_PORT", "value": str(APISERVER_PORT)},
     ]
@@ -70,7 +69,7 @@ def from_this_checkout(rig: Rig) -> Manifest:
 
 @pytest.fixture
 def machine(rig: Rig) -> Iterator[Machine]:
-    """Of the node, on whose cluster the DaemonSet is, and one key."""
+    """The node's machine, in a cluster with the DaemonSet and one key."""
     cluster, machine = rig.cluster, rig.nodes[NODE].machine
     a_tree(machine.path(TREE), VERSION, {"bin/partage": PROGRAM.encode()})
     public = Ed25519PrivateKey.generate().public_key()

@@ -1,4 +1,4 @@
-"""Installed as README.md says, and taken away again: nothing of it is left, and nothing else is missing."""
+"""Installed as README.md says, and removed again: nothing of it is left, and nothing else is missing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OBJECTS = [
 
 @pytest.fixture
 def bare() -> Iterator[Cluster]:
-    """A cluster in which nothing of partage is."""
+    """A cluster without anything of partage."""
     with control_plane(ControlSettings()) as plane, closing(Cluster(plane)) as cluster:
         for file in (PODS_FILE, *SCHEDULER_FILES):
             cluster.kubectl.run("delete", "-f", str(FOLDER / file), "--ignore-not-found")
@@ -43,7 +43,7 @@ def bare() -> Iterator[Cluster]:
 
 
 def ours(cluster: Cluster) -> set[tuple[str, str | None, str]]:
-    """All that carries our label, but for pods, which have names of their own."""
+    """Everything with our label, except for pods, whose names are generated."""
     found = json.loads(cluster.kubectl.run("get", KINDS, "--all-namespaces", "-l", PART, "-o", "json"))["items"]
     return {named(each) for each in found if each["kind"] != "Pod"}
 
@@ -53,7 +53,7 @@ def named(manifest: Manifest) -> tuple[str, str | None, str]:
 
 
 def commands(section: str) -> list[list[str]]:
-    """What that section of README.md tells people to type, for our folder."""
+    """The commands in that section of README.md, for our folder."""
     text = (FOLDER / "README.md").read_text(encoding="utf-8").partition(f"## {section}\n")[2].partition("\n## ")[0]
     typed = re.findall(r"^\$ kubectl (.*)$", text, re.MULTILINE)
     return [ADVERTISER.join(re.split(r"(?<=-k )\.", command)).split() for command in typed]

@@ -1,4 +1,4 @@
-"""A cluster's keys as we deliver them: `partage keys` makes and rotates them, and no administrator does by hand."""
+"""A cluster's keys as shipped: `partage keys` makes and rotates them; an administrator does nothing by hand."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def keys(cluster: Cluster, made: None) -> Cluster:
 
 @pytest.fixture(scope="module")
 def made(admin: Cluster) -> Iterator[None]:
-    """The first key and certificates, by an administrator."""
+    """The first key and certificates, made by an administrator."""
     admin.kubectl.run("apply", *FILES)
     until("only the account writes the keys", lambda: _why_not_in_force(admin))
     done = typed(admin, "ensure", "--extender")

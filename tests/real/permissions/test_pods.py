@@ -1,4 +1,4 @@
-"""What pods may say, to a real API server, for every writer: here RBAC gives all users every right over pods."""
+"""What pods may contain, by a real API server, for every writer: here RBAC gives all users every right over pods."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def rights(admin: Cluster) -> Iterator[None]:
 
 @pytest.fixture(scope="module", autouse=True)
 def pods(rights: None, admin: Cluster) -> Iterator[None]:
-    """One that waits, and one with an allocation, which no test changes."""
+    """A pending pod, and one with an allocation, which no test changes."""
     for pod in (
         a_pod(WAITS, scheduler="nobody", annotations={"theirs": "kept"}),
         a_pod(GRANTED, scheduler="nobody", limits=SHARE),
@@ -73,7 +73,7 @@ def writer(cluster: Cluster, request: pytest.FixtureRequest) -> Cluster:
 
 
 def allocations(cluster: Cluster) -> tuple[str | None, str | None]:
-    """Of the one that waits, and of the other."""
+    """Allocations of the pending pod and of the other one."""
     one, other = (cluster.pods.get(TEAM, name).annotations.get(ALLOCATION) for name in (WAITS, GRANTED))
     return one, other
 
@@ -185,7 +185,7 @@ def test_a_variable_that_names_cards_is_warned_of(cluster: Cluster) -> None:
 
 
 def test_a_crowd_of_annotations_is_no_trouble(cluster: Cluster) -> None:
-    """What a policy may spend on one request is limited, and a request that costs more is denied.
+    """A policy's cost per request is limited, and a request that costs more is denied.
 
     A pod has room for four times as many; the API server's own time for them grows with their square.
     """
@@ -195,7 +195,7 @@ def test_a_crowd_of_annotations_is_no_trouble(cluster: Cluster) -> None:
 
 
 def test_an_operator_lifts_a_policy_and_puts_it_back(cluster: Cluster) -> None:
-    """In the way that the manifests' page tells."""
+    """As the manifests' page says."""
     attempt, where = creating(a_pod("new", annotations=FORGED)), "validatingadmissionpolicybinding/partage-allocations"
     change = json.dumps({"spec": {"validationActions": ["Audit"]}})
     cluster.kubectl.run("patch", where, "--type=merge", f"--patch={change}")
@@ -206,7 +206,7 @@ def test_an_operator_lifts_a_policy_and_puts_it_back(cluster: Cluster) -> None:
 
 
 def test_an_operator_trusts_a_namespace(cluster: Cluster) -> None:
-    """In the way that the manifests' page tells."""
+    """As the manifests' page says."""
     attempt = creating(a_pod("new", annotations={"cdi.k8s.io/main": "nvidia.com/gpu=all"}))
     change = [{"op": "replace", "path": "/spec/variables/0/expression", "value": f"['{TEAM}']"}]
     cluster.api.patch(ADMISSION_POLICIES.at(name="partage-cdi"), change, Patch.JSON)
@@ -234,7 +234,7 @@ def _refusal(who: Cluster, attempt: Callable[[Cluster], object]) -> str | None:
 
 
 def _why_not_in_force(admin: Cluster) -> str | None:
-    """The API server takes a moment to notice a policy; one of each kind, and all of them make new pods."""
+    """The API server takes a moment to notice a policy. One of each kind is tried; all of them create pods."""
     of_cdi = next(way for name, way in DEVICES.items() if name.startswith("create"))
     attempts = {"allocations": ALLOCATIONS["create"], "cdi": of_cdi, "shares": OWN_CHOICES["its node"][0]}
     return next((f"{name} are open" for name, way in attempts.items() if _refusal(admin, way) is None), None)

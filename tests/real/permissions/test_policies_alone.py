@@ -1,4 +1,4 @@
-"""The policies hold by themselves: here RBAC gives the account every right over what they watch."""
+"""The policies hold by themselves: here RBAC gives the account every right over the kinds they cover."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_put_of_the_inventory_alone_is_right(cluster: Cluster, advertiser: Clu
 def test_what_a_node_is_capable_of_cannot_be_slipped_in_with_the_inventory(
     cluster: Cluster, advertiser: Cluster
 ) -> None:
-    """The API server lets clients change a status only as a status."""
+    """The API server lets clients change a status only by the status subresource."""
     slipped = {"metadata": {"annotations": {INVENTORY: "{}"}}, "status": {"capacity": {"partage.dev/gpus": "8"}}}
     advertiser.api.patch(N1, slipped)
     assert "partage.dev/gpus" not in cluster.nodes.get("n1")["status"]["capacity"]

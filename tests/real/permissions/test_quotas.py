@@ -1,4 +1,4 @@
-"""Quotas of Kubernetes itself count parts of cards, and the policies of `manifests/quotas` let nothing past them."""
+"""Kubernetes' own quotas count parts of cards, and the policies of `manifests/quotas` prevent any bypass."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def quotas(admin: Cluster) -> Iterator[None]:
 
 @pytest.fixture
 def sharing(cluster: Cluster) -> Iterator[Stage]:
-    """A namespace with a quota for two SharePods; nobody makes their pods."""
+    """A namespace with a quota for two SharePods, whose pods nobody creates."""
     installed(cluster)
     cluster.api.create(
         RESOURCE_QUOTAS.at(SHARING), {"metadata": {"name": "sharepods"}, "spec": {"hard": {SHAREPODS: "2"}}}

@@ -1,4 +1,4 @@
-"""What an ordinary user and our scheduler's service account may not do. What it may, real/scheduler does with it."""
+"""Denied to an ordinary user and to our scheduler's service account. What the latter may do, real/scheduler tests."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a stolen token of the scheduler, or of the controller of SharePods, can do, and what their work needs.
+"""Rights of a stolen token of the scheduler or of the SharePod controller, and those that their work needs.
 
-Here RBAC gives both every right over pods, Leases and SharePods, so only the policies know right from wrong.
+Here RBAC gives both every right over pods, Leases and SharePods, so only the policies can deny anything.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ OF_SCHEDULER: Mapping[str, Attempt] = {
 
 
 def a_pod_of(share: str = SHARE, **changed: object) -> Json:
-    """As the controller makes it."""
+    """A pod as the controller makes it."""
     said = a_sharepod(share, "0.5")
     meta = {**said["metadata"], "namespace": TEAM, "uid": "0f5c"}
     pod = pod_of(msgspec.convert({**said, "metadata": meta}, SharePod), scheduler="partage-scheduler")
@@ -283,7 +283,7 @@ def test_nobody_else_is_held_by_these_policies(cluster: Cluster) -> None:
 
 
 def _is_denied(who: Cluster, attempt: Attempt) -> bool:
-    """Whether one of these policies denies it; what fails otherwise is not theirs."""
+    """Whether one of these policies denies it; other errors do not count."""
     try:
         attempt(who)
     except Refused as refused:

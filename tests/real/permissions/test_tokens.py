@@ -1,4 +1,7 @@
-"""Which tokens speak for a node: those of its pods and those bound to it. All others can write nothing, and say why."""
+"""Tokens that identify a node: those of its pods and those bound to it.
+
+All others can write nothing, and the error says why.
+"""
 
 from __future__ import annotations
 
@@ -118,7 +121,7 @@ def test_a_node_named_like_a_lease_of_partage_may_not_write_it(cluster: Cluster,
 
 
 def refusal_of(attempt: Callable[[], object]) -> str:
-    """Empty where nothing is refused."""
+    """The error, or an empty string."""
     try:
         attempt()
     except Refused as refused:
@@ -127,7 +130,7 @@ def refusal_of(attempt: Callable[[], object]) -> str:
 
 
 def why_still_known(advertiser: Cluster) -> str | None:
-    """The API server remembers tokens for some seconds."""
+    """The API server caches tokens for some seconds."""
     try:
         advertiser.nodes.annotate("replaced", {INVENTORY: None})
     except Refused as refused:

@@ -1,4 +1,4 @@
-"""The page on a real API server, as the account that we deliver: it reads all that it shows, and can write nothing."""
+"""The page on a real API server, with the account as shipped: it reads all that it shows, and can write nothing."""
 
 from __future__ import annotations
 

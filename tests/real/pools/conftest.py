@@ -1,4 +1,4 @@
-"""One node whose cards NVIDIA's device plugin hands out, and all of ours, for all tests of this folder."""
+"""One node whose cards NVIDIA's device plugin hands out, and all our components, for all tests of this folder."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def lasting_stage(lasting_pools: Pools) -> Chain:
 
 @pytest.fixture
 def pools(lasting_pools: Pools, rig: Rig) -> Iterator[Pools]:
-    """Each test finds all cards with kubelet."""
+    """At the start of each test all cards are in kubelet's pool."""
     yield lasting_pools
     lasting_pools.chain.clear()
     lasting_pools.wait_all_kubelets()

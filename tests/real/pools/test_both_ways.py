@@ -1,4 +1,4 @@
-"""Native pods and shares beside each other: cards change hands, and no card is ever in both."""
+"""Native pods and shares beside each other: cards change pools, and no card is ever used by both."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from support.extent import is_all
 from support.pools_stage import CARDS, Churn, Pools, Witness
 
 STEPS, LOOKS = 16 if is_all() else 6, 15
-"""So many looks of the witness between two steps: most pods start meanwhile, some do not."""
+"""Samples of the witness between two steps: most pods start meanwhile, some do not."""
 
 
 def test_a_share_takes_a_card_from_kubelet_and_gives_it_back_to_a_native_pod(pools: Pools) -> None:

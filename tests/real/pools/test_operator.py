@@ -1,4 +1,4 @@
-"""Beside NVIDIA's operator: what looks after all cards keeps them, and who asks for cards in vain is heard of."""
+"""Beside NVIDIA's operator: pods that monitor all cards keep them; a pod that asks for cards in vain is reported."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 
 
 def asking(rig: Rig, name: str, namespace: str) -> Pod:
-    """As an exporter or a validator asks for all cards."""
+    """A pod that asks for all cards, as an exporter or a validator does."""
     made = a_pod(name, image="busybox", command=IDLE, env={VISIBLE: "all"})
     return rig.cluster.pods.create(namespace, made)
 
 
 @pytest.fixture
 def operators(rig: Rig) -> Iterator[str]:
-    """Its namespace."""
+    """The operator's namespace."""
     rig.cluster.create_namespace(OPERATOR)
     yield OPERATOR
     rig.cluster.delete_made()

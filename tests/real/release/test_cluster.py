@@ -1,4 +1,4 @@
-"""From the folder of a release alone to a pod with a share of a card, by the commands of its README."""
+"""From a release's folder alone to a pod with a share of a card, by the commands of its README."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def cluster() -> Iterator[Trial]:
 
 @pytest.fixture
 def rig(cluster: Trial) -> Iterator[Rig]:
-    """For the report of a failure, which shows the rig's logs."""
+    """Registers the rig, whose logs the report of a failure shows."""
     yield cluster.rig
     cluster.rig.cluster.close()
 
 
 @pytest.fixture
 def reader(cluster: Trial, release: ReleaseFolder, tmp_path: Path) -> Reader:
-    """In the release's folder, with oras and the plugin of kubectl besides kubectl and helm."""
+    """A reader in the release's folder, with oras and the kubectl plugin besides kubectl and helm."""
     subprocess.run(("sh", "-c", UNPACKED.format(release.path)), cwd=tmp_path, check=True)
     reader = reader_of(cluster, release.path, home=tmp_path)
     oras = ensure("oras")["oras"].parent
@@ -66,6 +66,6 @@ def test_the_commands_of_the_release_lead_to_a_pod_with_a_share(
 
 
 def of_plain_registry(command: str, address: str) -> str:
-    """What people type whose registry has no certificates."""
+    """The command for a registry without TLS."""
     command = command.replace("oras cp ", "oras cp --to-plain-http ").replace(" registry.example/", f" {address}/")
     return command.replace("oci://registry.example/", f"--plain-http oci://{address}/")

@@ -1,4 +1,4 @@
-"""From an empty machine and the folder of a release alone to a container of Docker with a share of a card."""
+"""From an empty machine and a release's folder alone to a Docker container with a share of a card."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TYPED = {
     "partage docker install": f"partage docker install {PLACES}",
     "IMAGE": "tools allocate --kind large --count 1",
 }
-"""What a reader without a card types instead, with Docker's files where the machine has them, and an image."""
+"""Replacements that a reader without a card types, with Docker's files where the machine has them, and an image."""
 
 
 @pytest.mark.timeout(900)
@@ -53,7 +53,7 @@ def test_the_commands_of_the_release_lead_to_a_container_with_a_share(release: R
 
 
 def typed(docker: Docker, release: ReleaseFolder, command: str) -> str:
-    """At root's shell in that folder; all that it says."""
+    """Output of the command in a root shell in that folder."""
     for written, instead in TYPED.items():
         command = command.replace(written, instead)
     path = f"PATH={COMMAND}:{docker.env['PATH']}"

@@ -1,4 +1,4 @@
-"""The folder of a release is whole, says truly what is in it, and is the same bits whoever builds it."""
+"""A release's folder is complete, describes its contents correctly, and has the same bits whoever builds it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_every_file_has_its_sum_and_is_as_it_says(release: ReleaseFolder) -> Non
 def test_a_second_build_for_another_user_is_the_same_to_the_bit(
     release: ReleaseFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With what was fetched and what the compiler of C built, and nothing of what was put together."""
+    """The second build shares downloads and compiled objects, but no assembled results."""
     first, second = cache.root(), tmp_path / "cache"
     second.mkdir()
     for name in ("debs", "uv", "zig", "objects", "wheels"):
@@ -62,7 +62,7 @@ def test_the_bill_of_materials_has_every_wheel_and_image_with_what_is_in_it(rele
 
 
 def of_layer(release: ReleaseFolder, image: str, name: str) -> bytes:
-    """A file of an image, from whichever layer has it."""
+    """A file of an image, from the layer that has it."""
     for blob in (release.path / "images" / image / "blobs/sha256").iterdir():
         if blob.read_bytes()[:2] == b"\x1f\x8b":
             with tarfile.open(blob) as layer:
@@ -114,7 +114,7 @@ def bundle_lines(command: str) -> list[str]:
 
 
 def test_kubectl_finds_the_plugin_where_krew_unpacks_it(release: ReleaseFolder, tmp_path: Path) -> None:
-    """As krew does it: unpacked anywhere, with a link on the PATH. Nothing of a system's Python is used."""
+    """As krew does it: unpacked anywhere, with a link on the PATH. The system's Python is not used."""
     (packed,) = release.path.glob("krew/*.tar.gz")
     assert sha256(packed.read_bytes()).hexdigest() in (release.path / "krew/partage.yaml").read_text()
     store, links = tmp_path / "store/partage/v1", tmp_path / "bin"

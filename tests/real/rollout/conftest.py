@@ -1,6 +1,6 @@
-"""A control plane of these tests' own, with the installer's account and policies as we deliver them, in force.
+"""A control plane for these tests alone, with the installer's account and policies as shipped, in force.
 
-Each installer speaks with a token that says which node it is for, as its pod would.
+Each installer uses a token that names its node, as its pod would.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ def admin(control: ControlPlane) -> Iterator[Cluster]:
     for name in NAMES:
         cluster.nodes.create(a_made_up_node(name))
     until("the policies are in force", lambda: _why_not_in_force(cluster))
-    cluster.nodes.annotate("n00", {INSTALLED: None})  # which may have been written before
+    cluster.nodes.annotate("n00", {INSTALLED: None})  # it may have been written before
     yield cluster
     cluster.close()
 
 
 @pytest.fixture
 def cluster(admin: Cluster) -> Iterator[Cluster]:
-    """Nothing is told, and nobody holds the Lease."""
+    """A cluster in which no node reports a version and nobody holds the Lease."""
     yield admin
     for name in NAMES:
         admin.api.patch(f"/api/v1/nodes/{name}", a_made_up_node(name))
@@ -70,7 +70,7 @@ async def stage(cluster: Cluster, control: ControlPlane, tmp_path: Path) -> Asyn
 
 
 def _why_not_in_force(cluster: Cluster) -> str | None:
-    """The API server takes a moment to notice a policy. Without a node in its token, no write may pass."""
+    """The API server takes a moment to notice a policy. Without a node in its token, every write must be denied."""
     no_node = cluster.as_account(INSTALLER)
     writes: tuple[Callable[[], object], ...] = (
         lambda: no_node.nodes.annotate("n00", {INSTALLED: "premature"}),

@@ -1,4 +1,4 @@
-"""The installer's account as we deliver it: its own node's word, the Lease for itself, and nothing of all the rest."""
+"""The installer's account as shipped: it may report its own node, hold the Lease itself, and do nothing else."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LEASE = LEASES.at(OUR_NAMESPACE, NAME)
 
 @pytest.fixture
 def installer(cluster: Cluster) -> Cluster:
-    """The one of n00."""
+    """The installer of n00."""
     return cluster.as_account(INSTALLER, cluster.nodes.get("n00"))
 
 

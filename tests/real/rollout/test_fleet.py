@@ -1,4 +1,4 @@
-"""A roll-out over twenty nodes, before a real API server: it stops at a failure, and goes on."""
+"""A rollout over twenty nodes, on a real API server: it stops at a failure, and resumes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.rollout_stage import V1, RolloutStage
 
 
 def told(cluster: Cluster) -> dict[str, str]:
-    """The state of each node at the version."""
+    """The state of each node that reports this version."""
     found = {
         node["metadata"]["name"]: node["metadata"].get("annotations", {}) for node in cluster.api.list("/api/v1/nodes")
     }
@@ -29,7 +29,7 @@ async def until_all_are_in_force(cluster: Cluster) -> None:
 async def test_twenty_nodes_stop_at_a_failure_with_no_more_node_touched_and_go_on_once_it_is_mended(
     cluster: Cluster, stage: RolloutStage
 ) -> None:
-    for name in NAMES[5:]:  # whichever of these comes first
+    for name in NAMES[5:]:  # any of these may be first
         stage.host(name).trouble = "crishim does not answer"
     stage.start("n00")
     await until(lambda: told(cluster).get("n00") == "in-force")

@@ -1,6 +1,7 @@
-"""An API server without nodes or any scheduler but ours, with made-up nodes that have cards and beat.
+"""An API server without nodes and with our scheduler alone; made-up nodes have cards and heartbeats.
 
-Nobody looks for kubelets, so nodes stay as they are made, and pods run when a test says so. Garbage is collected.
+No controller watches kubelets, so nodes stay as they are made, and pods run when a test sets that. The garbage
+collector runs.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ SETTINGS = ControlSettings(
     },
 )
 QUICK = ("--lease-s", "3", "--renew-s", "2", "--retry-s", "0.5")
-"""So that nobody waits long for one that was killed."""
+"""Limits the wait for a leader that was killed."""
 
 
 class Scheduler(SchedulerProcess):
@@ -59,7 +60,7 @@ def control() -> Generator[ControlPlane]:
 
 @pytest.fixture
 def bare(control: ControlPlane) -> Iterator[Cluster]:
-    """Without a node, and nobody has led or beaten."""
+    """A cluster without a node, a leader or a heartbeat."""
     cluster = Cluster(control)
     yield cluster
     cluster.delete_made(grace_s=0)
@@ -89,12 +90,12 @@ def of(cluster: Cluster, control: ControlPlane, root: Path) -> Generator[Schedul
 
 @pytest.fixture
 def node(bare: Cluster) -> Callable[[str], None]:
-    """Makes one with two cards."""
+    """Create a node with two cards."""
     return partial(with_cards, bare)
 
 
 def with_cards(cluster: Cluster, name: str) -> None:
-    """A node that is made up, with two cards as NVIDIA calls them, whose advertiser beats once."""
+    """A made-up node with two cards by NVIDIA's names, whose advertiser sends one heartbeat."""
     part = GpuPart(driver="580", cuda="13.0", cards=tuple(card(f"GPU-{name}-{place}") for place in range(CARDS)))
     inventory = Inventory(kinds={GPU.name: part}, ready=Ready(crishim=True, broker=True))
     cluster.nodes.create(a_node(name, annotations={INVENTORY: encode_inventory(inventory).decode()}))
@@ -102,13 +103,13 @@ def with_cards(cluster: Cluster, name: str) -> None:
 
 
 def beats(cluster: Cluster, name: str) -> None:
-    """Its advertiser, once, for the first time."""
+    """Send the node's first heartbeat."""
     spec = {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": micro_time(datetime.now(UTC))}
     cluster.api.create(LEASES.at(OUR_NAMESPACE), {"metadata": {"name": name}, "spec": spec})
 
 
 def free_port() -> int:
-    """Nobody's, a moment ago."""
+    """A port that was free a moment ago."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])

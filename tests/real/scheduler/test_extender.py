@@ -1,4 +1,4 @@
-"""Behind a real kube-scheduler, configured by the file that we deliver: it decides on nodes and we on cards."""
+"""Behind a real kube-scheduler, with the shipped configuration: it decides on nodes and we on cards."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ PROFILES = [profile["schedulerName"] for profile in CONFIGURATION["profiles"]]
 PRIORITIES = Resource("scheduling.k8s.io/v1", "priorityclasses", namespaced=False)
 KNOWN = "cache in sync"
 SOON = {"podInitialBackoffSeconds": 1, "podMaxBackoffSeconds": 2}
-"""So that nobody waits long for a pod that was refused."""
+"""Limits the wait for a pod that was refused."""
 Node = Callable[[str], None]
 
 
 class Certificates:
-    """Of both sides, by one authority."""
+    """Certificates of both sides, by one authority."""
 
     def __init__(self, folder: Path, name: str) -> None:
         authority = Authority("partage-extender")
@@ -45,7 +45,7 @@ class Certificates:
 
 
 class Behind:
-    """A kube-scheduler, and our daemon behind it."""
+    """A kube-scheduler with our daemon behind it."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Behind:
         )
 
     def start(self) -> None:
-        """Returns once it answers."""
+        """Return once it answers."""
         said = self.scheduler.said.count(KNOWN)
         self.scheduler.start(*self._flags)
         until("it leads", lambda: None if self.scheduler.said.count(KNOWN) > said else self.scheduler.said[-500:], 60)
@@ -115,11 +115,11 @@ def test_a_pod_is_placed_soon_after_a_node_beats_again(
 ) -> None:
     node("n1")
     plain = bare.pods.create(TEAM, a_pod("plain", scheduler=PROFILES[0]))
-    wait_bound([plain])  # or kube-scheduler would try the next one again since a node has come
+    wait_bound([plain])  # otherwise kube-scheduler would retry the next one since a node was added
     bare.api.delete(LEASES.at(OUR_NAMESPACE, "n1"))
     waits = shared(bare, "waits", 600)
     waits.wait_why("heartbeat")
-    beats(bare, "n1")  # of which kube-scheduler hears nothing
+    beats(bare, "n1")  # kube-scheduler gets no event for it
     wait_bound([waits])
     require_good([waits], tmp_path)
     assert CONDITION in {each["type"] for each in waits.refresh()["status"]["conditions"]}
@@ -151,7 +151,7 @@ def test_a_pod_of_a_higher_priority_takes_the_place_of_a_lower_one(
     bare.api.delete(PRIORITIES.at(name="high"))
     until("one of them leaves", lambda: None if leaving(low) else "none does", 30)
     (victim,) = leaving(low)
-    victim.delete_and_wait(grace_s=0)  # no kubelet is there that would end it
+    victim.delete_and_wait(grace_s=0)  # no kubelet exists that would end it
     wait_bound([high])
     (stays,) = [pod for pod in low if pod is not victim]
     require_good([high, stays], tmp_path)

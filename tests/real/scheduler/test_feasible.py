@@ -1,6 +1,6 @@
-"""Of every pod and node we say what the real kube-scheduler says: whether the pod may go there.
+"""For every pod and node we agree with the real kube-scheduler on whether the pod may go there.
 
-`make soak-rounds` asks of many more.
+`make soak-rounds` compares many more.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from support.feasible.recording import recording
 
 MORE = int(os.environ.get("TEST_CLUSTERS", "0"))
 CLUSTERS = range(MORE) if MORE else (1, 5, 6)
-"""By their seeds; among the few are those in which the two once differed."""
+"""Seeds; the few include those on which the two once differed."""
 
 
 def test_pods_may_go_where_kube_scheduler_lets_them_go(tmp_path: Path) -> None:

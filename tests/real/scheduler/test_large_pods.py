@@ -1,4 +1,4 @@
-"""Pods as large as a real API server takes them: streamed and in pages they are followed, and the others with them."""
+"""The largest pods that a real API server accepts are followed, streamed and in pages, beside all others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rig.control.plane import ControlPlane
 from rig.identity.people import TEAM
 
 LARGEST = 1_450_000
-"""Of `<`, each of which the API server writes as six bytes; etcd takes 1.5 MiB by default."""
+"""Number of `<`, each of which the API server writes as six bytes; etcd takes 1.5 MiB by default."""
 COUNT = 3
 
 

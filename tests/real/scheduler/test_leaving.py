@@ -1,4 +1,4 @@
-"""Pods leave their nodes on a real API server: for those of a higher priority, and from cards that are lost."""
+"""Pods leave their nodes on a real API server: preempted by a higher priority, and evicted from lost cards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scheduler as a daemon on a real API server: pods are bound with allocations that nodes believe."""
+"""The scheduler daemon on a real API server: pods are bound with allocations that nodes accept."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def wait_bound(pods: Sequence[Pod]) -> None:
 
 
 def require_good(pods: Sequence[Pod], root: Path) -> None:
-    """Every allocation verifies and no card is over-committed."""
+    """Every allocation verifies and no card is overcommitted."""
     keys, shares = load_public_keys(KeyFolders.at_root(root).public).keys, dict[str, int]()
     for pod in pods:
         verify(pod.annotations[ALLOCATION], pod.annotations[SIGNATURE], keys)

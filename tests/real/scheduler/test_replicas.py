@@ -1,4 +1,4 @@
-"""Two replicas on a real API server: both are Ready, so a rollout ends, and the Service leads to the one that leads."""
+"""Two replicas on a real API server: both are Ready, so a rollout ends, and the Service routes to the leader."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ADDRESSES = ("192.0.2.1", "192.0.2.2")
 
 
 class Replica:
-    """One of two."""
+    """One of the two schedulers."""
 
     def __init__(self, scheduler: Scheduler, address: str) -> None:
         self.scheduler, self.address, self._port = scheduler, address, free_port()
@@ -35,7 +35,7 @@ class Replica:
         self.scheduler.start(*where, "--extender-slice", NAME)
 
     def why_not_ready(self) -> str | None:
-        """As kubelet asks."""
+        """The readiness probe, as kubelet sends it."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/readyz", timeout=5):
                 return None

@@ -1,4 +1,4 @@
-"""A node with two simulated cards and NVIDIA's device plugin, and a containerd without Kubernetes with such cards."""
+"""A node with two simulated cards and NVIDIA's device plugin, and a lone containerd with such cards."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NODE = "n2"
 
 
 def client() -> images.Image:
-    """An image with a program that says which cards it has."""
+    """An image with a program that prints its cards."""
     return images.glibc().with_files({"/usr/bin/cards": compiled(CLIENT, flags=("-std=gnu11", "-ldl"))})
 
 
@@ -48,9 +48,9 @@ def rig(rig: Rig, lasting_cards: Node) -> Iterator[Rig]:
 
 @pytest.fixture
 def plugin(rig: Rig) -> Iterator[Component]:
-    """NVIDIA's device plugin, started again: what it once called unhealthy it never calls healthy again.
+    """NVIDIA's device plugin, restarted: it never reports a card healthy again that was once unhealthy.
 
-    The node says in the end that it has no cards, so that the next test does not take these for its own.
+    In the end the node reports no cards, so that the next test does not mistake these for its own.
     """
     started = rig.nodes[NODE].run(device_plugin())
     yield started

@@ -1,4 +1,4 @@
-"""NVIDIA's container tools take a simulated driver for theirs: by CDI in containerd, and by their own runtime."""
+"""NVIDIA's container tools accept a simulated driver as their own: by CDI in containerd, and by their runtime."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def driver(runtime: LoneRuntime) -> Iterator[Component]:
 
 @pytest.fixture(scope="module")
 def document(runtime: LoneRuntime, driver: Component) -> dict[str, Any]:
-    """What nvidia-ctk wrote."""
+    """The document that nvidia-ctk wrote."""
     return generate_cdi(runtime.machine)
 
 
 def said_with(runtime: LoneRuntime, *devices: str) -> str:
-    """What the client says in a container with these devices."""
+    """Output of the client in a container with these devices."""
     with runtime.container("cards", CDI_devices=[{"name": name} for name in devices]) as container:
         return runtime.shell(container, "/usr/bin/cards || true")
 

@@ -17,7 +17,7 @@ MIB = 1 << 20
 
 
 def card_pod(rig: Rig, name: str, *arguments: str) -> Pod:
-    """A pod that asks for one card and says which it has."""
+    """A pod that asks for one card and prints it."""
     command = ("/usr/bin/cards", *arguments)
     return rig.cluster.pods.create(TEAM, a_pod(name, image="cards", command=command, limits={RESOURCE: "1"}))
 
@@ -27,7 +27,7 @@ def cards_in(logs: str) -> list[str]:
 
 
 def wait_said(pod: Pod) -> None:
-    """Until it has said what it has."""
+    """Wait until it has printed its card."""
     pod.wait_running()
     until(f"{pod.name} has said what it has", lambda: None if "nvml" in pod.logs() else f"it said {pod.logs()!r}")
 
@@ -53,7 +53,7 @@ def test_an_xid_takes_its_card_from_what_is_allocatable_unless_a_program_caused_
     wait_allocatable(rig, len(CARDS))
 
     def why_not() -> str | None:
-        """The plugin hears only of what happens once it listens."""
+        """The plugin notices only events after it began to listen."""
         for command in ("xid 0 31", "xid 1 48"):
             tell(rig.nodes[NODE].machine, command)
         found = rig.cluster.nodes.allocatable(NODE, RESOURCE)

@@ -1,4 +1,4 @@
-"""A boot of a machine with systemd and Docker: a container that comes back has its share, and nothing else is held."""
+"""A boot of a machine with systemd and Docker: a restarted container has its share, and nothing else is held."""
 
 from __future__ import annotations
 

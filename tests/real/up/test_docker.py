@@ -1,4 +1,4 @@
-"""`partage up` beside Docker and Podman: who has a share is seen, waited for, and outlives all but `down --all`."""
+"""`up` beside Docker and Podman: containers with shares are listed, waited for, and outlive all but `down --all`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Stage:
         return found
 
     def runs(self, name: str, share: int) -> str:
-        """A container with that share and 4 GiB; its id."""
+        """Start a container with that share and 4 GiB; return its id."""
         return self.docker.run("-d", "--name", name, *asked(f"{share}", "4g"), "tools", "sleep", "100000")
 
 

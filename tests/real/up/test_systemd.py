@@ -1,4 +1,4 @@
-"""`partage up` where systemd runs: its units mean what they should, to a real systemd that is process 1."""
+"""`partage up` with systemd: its units do what they should, in a real systemd that is process 1."""
 
 from __future__ import annotations
 

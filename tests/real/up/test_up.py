@@ -1,4 +1,4 @@
-"""`partage up` and `partage down` without systemd: what they start, what outlives them, what is left."""
+"""`partage up` and `partage down` without systemd: started processes, those that outlive them, and leftovers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SERVICES = {
     "inventory": "-m partage_advertiser",
     "agent": "-m partage_oci",
 }
-"""By what their command lines hold."""
+"""Services by a part of their command lines."""
 DAEMONS = [name for name in SERVICES if name != "simgpud"]
 UP_WITHIN_S = 30
 KUBELET = "/opt/kubelet"
@@ -67,7 +67,7 @@ def test_a_second_up_says_what_is_there_and_changes_nothing(stage: MachineStage)
 @pytest.mark.parametrize("name", drawn("real/up: services", DAEMONS, 2))
 def test_a_service_that_is_killed_comes_back(stage: MachineStage, name: str) -> None:
     before = pids(stage, name)
-    stage.machine.run("sh", "-c", f"kill -KILL {' '.join(before)}; true")  # a child of its own may go before its turn
+    stage.machine.run("sh", "-c", f"kill -KILL {' '.join(before)}; true")  # a child may exit before its turn
     until(f"{name} runs again", lambda: None if pids(stage, name) - before else "it does not", UP_WITHIN_S)
     until(f"{name} was told of", lambda: None if f"{name} was ended by SIGKILL" in stage.said else "it was not")
     until("the machine is whole", lambda: why_not_whole(stage), UP_WITHIN_S)
@@ -106,7 +106,7 @@ def test_an_up_that_was_killed_half_way_is_taken_back_and_begun_again() -> None:
         until("it has decided", lambda: None if file.exists() else "it has not")
         stage.up.kill()
         assert stage.partage_done("down", "--purge").returncode == 0
-        # What the killed one had begun ends by itself, when it sees that nobody listens any more.
+        # Work that the killed one had begun ends by itself, when it notices that nobody listens any more.
         until("nothing is left", lambda: "\n".join(changes(before, seen(stage))) or None)
         stage.machine.run("cp", "/bin/sleep", KUBELET)
         stage.machine.run("sh", "-c", f"{KUBELET} 60 >/dev/null 2>&1 &")
@@ -115,7 +115,7 @@ def test_an_up_that_was_killed_half_way_is_taken_back_and_begun_again() -> None:
 
 
 def why_not_whole(stage: MachineStage) -> str | None:
-    """What does not answer."""
+    """Components that do not answer."""
     if not decode_inventory(stage.machine.path(f"/{INVENTORY_FILE}").read_bytes(), (GPU,)).ready.broker:
         return "the inventory says that the broker is not in force"
     found = json.loads(stage.partage_done("doctor", "-o", "json").stdout)["findings"]
@@ -131,7 +131,7 @@ def changes(before: list[str], after: list[str]) -> list[str]:
 
 
 def seen(stage: MachineStage) -> list[str]:
-    """What is on the machine: files, mounts, devices of the network, processes."""
+    """The machine's files, mounts, network devices and processes."""
     return stage.machine.run("sh", "-c", _LOOK).splitlines()
 
 

@@ -1,11 +1,11 @@
-/* Arrays: what they cost, and who tells it. */
+/* Arrays: their size on the card, and which calls report it. */
 #include "conformance.h"
 
 static CUDA_ARRAY3D_DESCRIPTOR plain_array(void) {
     return (CUDA_ARRAY3D_DESCRIPTOR){.width = 1024, .height = 1024, .format = CU_AD_FORMAT_FLOAT, .channels = 4};
 }
 
-/* What cuArrayGetMemoryRequirements answers for it. */
+/* The result of cuArrayGetMemoryRequirements. */
 static void tell_requirements(const char *fact, CUDA_ARRAY3D_DESCRIPTOR like, CUdevice device) {
     CUDA_ARRAY_MEMORY_REQUIREMENTS told = {0};
     CUarray array;
@@ -18,7 +18,7 @@ static void tell_requirements(const char *fact, CUDA_ARRAY3D_DESCRIPTOR like, CU
     NEED(cuArrayDestroy, array);
 }
 
-/* Documentation allows the question only for deferred arrays. */
+/* The documentation allows the call only for deferred arrays. */
 CASE(arrays, requirements) {
     const CUdevice device = open_card();
     CUDA_ARRAY3D_DESCRIPTOR like = plain_array();

@@ -1,4 +1,4 @@
-/* What the card asks of the host: order, and what may be called there. */
+/* The card's work on the host: its order, and the calls allowed there. */
 #include "conformance.h"
 
 #include <string.h>
@@ -25,7 +25,7 @@ CASE(callbacks, order) {
     TELL("no_function", cuLaunchHostFunc, stream, NULL, NULL);
 }
 
-/* Seen by a kernel behind it, which cannot have run while the function had not returned. */
+/* Written by a kernel behind the function, which cannot have run before that returned. */
 static CUevent behind;
 static void slow(void *unused) {
     (void)unused;

@@ -1,4 +1,4 @@
-/* The functions that cases call, as programs see them. They are looked up by name: nothing is linked. */
+/* The functions that cases call, looked up by name as programs do: nothing is linked. */
 #pragma once
 
 #include "common/words.h"

@@ -1,4 +1,4 @@
-/* Stream capture: what is forbidden, and what becomes of the capture then. Each question has a capture of its own. */
+/* Stream capture: forbidden calls, and their effect on the capture. Each question has its own capture. */
 #include "conformance.h"
 
 #include <stdio.h>

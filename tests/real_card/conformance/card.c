@@ -1,4 +1,4 @@
-/* What most cases begin with: a card, streams, and a kernel that takes a known time. */
+/* The start of most cases: a card, streams, and a kernel of known duration. */
 #include "common/spin.h"
 #include "conformance.h"
 
@@ -18,7 +18,7 @@ CUdevice open_card(void) {
     return device;
 }
 
-/* CUDA and NVML may count cards differently; the bus id is what they agree on. */
+/* CUDA and NVML may count cards differently; they agree on the bus id. */
 nvmlDevice open_nvml(void) {
     char bus_id[32];
     CUdevice device;
@@ -71,8 +71,7 @@ CUfunction spinning(void) {
     NEED(cuModuleGetFunction, &function, module, "sim_arg");
     u64 none = 0;
     void *parameters[] = {&none};
-    NEED(cuLaunchKernel, function, 1, 1, 1, 1, 1, 1, 0, NULL, parameters,
-         NULL); /* code is loaded by its first launch */
+    NEED(cuLaunchKernel, function, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL); /* the first launch loads the code */
     NEED(cuCtxSynchronize);
     return function;
 }
@@ -102,7 +101,7 @@ void tell_waited(const char *fact, CUevent end) {
 }
 
 void capture(CUstream stream, CUstreamCaptureMode mode) {
-    spinning(); /* loading code is not allowed later */
+    spinning(); /* code can't be loaded later */
     NEED(cuStreamBeginCapture_v2, stream, mode);
 }
 

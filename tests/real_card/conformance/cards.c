@@ -1,4 +1,4 @@
-/* What there is before a context: initialisation, cards, names of errors. */
+/* Before a context: initialisation, cards, names of errors. */
 #include "conformance.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ CASE(init, flags) {
     TELL("again", cuInit, 0);
 }
 
-/* Nothing of the parent's survives in a child. */
+/* None of the parent's state survives in a child. */
 static void in_child(int channel) {
     CUdeviceptr address;
     CUcontext context;

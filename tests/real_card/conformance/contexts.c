@@ -1,4 +1,4 @@
-/* Contexts: stacks, ends, primary ones. */
+/* Contexts: stacks, destruction, primary contexts. */
 #include "conformance.h"
 
 CASE(contexts, stack) {
@@ -139,7 +139,7 @@ CASE(contexts, limits) {
     tell_number("api_version", version);
 }
 
-/* A kernel that ends in a fault: the context is lost, and what it had goes with it. */
+/* A faulting kernel: the context is lost, with everything that it had. */
 CASE(contexts, fault) {
     static const char trapping[] = ".version 6.3\n.target sm_75\n.address_size 64\n"
                                    ".visible .entry sim_trap()\n{\n    trap;\n    ret;\n}\n";

@@ -1,4 +1,4 @@
-/* Events: what they answer before, while and after they are reached. */
+/* Events: their state before, while and after they are reached. */
 #include "conformance.h"
 
 CASE(events, create) {

@@ -30,7 +30,7 @@ CASE(full, virtual_memory) {
     TELL("create", cuMemCreate, &handle, (total / (2 * MIB) + 1) * (2 * MIB), &properties, 0);
 }
 
-/* Takes all there is in ever smaller parts; from then on everything is refused until something is freed. */
+/* Allocates everything in ever smaller parts; from then on every allocation is refused until one is freed. */
 CASE(full, to_the_last_block) {
     enum { PARTS = 4096 };
     static CUdeviceptr part[PARTS];

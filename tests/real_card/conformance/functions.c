@@ -47,7 +47,7 @@ CASE(functions, first_version) {
     TELL("known", cuGetProcAddress, "cuMemAlloc", &address, 12000, 0);
 }
 
-/* One name, several interfaces: which of them is found, by comparing with what the loader finds. */
+/* One name, several interfaces: which is found, by comparison with the loader's result. */
 static const struct form {
     const char *fact, *name;
     int version;

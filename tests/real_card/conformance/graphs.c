@@ -1,4 +1,4 @@
-/* Graphs: nodes, running them, changing what runs, and ending it. */
+/* Graphs: nodes, execution, updates, and destruction. */
 #include "conformance.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ static u64 span_ns;
 static void *parameters[] = {&span_ns};
 
 static CUDA_KERNEL_NODE_PARAMS kernel_params(u64 ms) {
-    span_ns = ms * 1000000; /* a node has its own copy as soon as it is made */
+    span_ns = ms * 1000000; /* a node copies it when it is created */
     return (CUDA_KERNEL_NODE_PARAMS){.function = spinning(), .shape = {{1, 1, 1}, {1, 1, 1}, 0}, .params = parameters};
 }
 
@@ -101,7 +101,7 @@ CASE(graphs, edges) {
     TELL("circle_instantiated", cuGraphInstantiateWithFlags, &executable, graph, 0);
 }
 
-/* How long a graph runs: its kernels one after the other, or beside each other. */
+/* The duration of a graph: its kernels run one after the other, or beside each other. */
 static float run_ms(CUgraphExec executable, CUstream stream) {
     float ms = 0;
     NEED(cuGraphLaunch, executable, stream);

@@ -1,4 +1,4 @@
-/* Memory on the host that the card sees: pinned, registered, managed. */
+/* Host memory that the card can access: pinned, registered, managed. */
 #include "conformance.h"
 
 #include <stdlib.h>

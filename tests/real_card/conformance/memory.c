@@ -1,4 +1,4 @@
-/* cuMemAlloc and what goes with it: sizes, wrong pointers, pitch, copies, what waits for whom. */
+/* cuMemAlloc and related calls: sizes, wrong pointers, pitch, copies, which call waits for which work. */
 #include "conformance.h"
 
 #include <string.h>
@@ -123,7 +123,7 @@ CASE(memory, copies) {
     TELL("afterwards", cuCtxSynchronize);
 }
 
-/* Copies that run past the end of what was allocated, by far more than any block has. */
+/* Copies far beyond the end of an allocation, further than any block. */
 CASE(memory, copy_beyond) {
     static char much[16 * MIB];
     open_card();
@@ -134,7 +134,7 @@ CASE(memory, copy_beyond) {
 }
 
 static void tell_pointer(const char *fact, CUpointer_attribute attribute, CUdeviceptr address) {
-    u64 value = 0; /* attributes are of 1 to 8 bytes */
+    u64 value = 0; /* attributes have 1 to 8 bytes */
     const CUresult code = CU(cuPointerGetAttribute, &value, attribute, address);
     if (code)
         tell_cuda(fact, code);

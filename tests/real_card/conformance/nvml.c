@@ -1,4 +1,4 @@
-/* NVML: life, handles, memory, texts. */
+/* NVML: initialisation, handles, memory, texts. */
 #include "conformance.h"
 
 #include <stdio.h>

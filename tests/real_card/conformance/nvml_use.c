@@ -1,4 +1,4 @@
-/* NVML: who uses a card, how much, what happens to it, and how it is cut. */
+/* NVML: a card's processes, their use, events, and MIG instances. */
 #include "conformance.h"
 
 #include <unistd.h>
@@ -14,7 +14,7 @@ static const struct nvml_process_v2 *mine(nvmlDevice device) {
     return NULL;
 }
 
-/* In a container, NVML may list host pids: then no process is its own, here as there. */
+/* In a container, NVML may list host pids: then it finds no process under its own pid, here as there. */
 CASE(nvml_processes, come_and_go) {
     CUcontext context;
     const nvmlDevice device = open_nvml();
@@ -85,7 +85,7 @@ CASE(nvml_use, of_processes) {
     const nvmlDevice device = open_nvml();
     open_card();
     for (int i = 0; i < 30; i++) need("cuLaunchKernel", spin(NULL, 100));
-    usleep(2500 * 1000); /* samples are taken every sixth of a second to second */
+    usleep(2500 * 1000); /* samples are taken once per sixth of a second to once per second */
     TELL_NV("room_of_0", nvmlDeviceGetProcessUtilization, device, NULL, &count, 0);
     tell_yes("count_is_told", count > 0);
     count = ROOM;

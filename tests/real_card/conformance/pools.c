@@ -1,4 +1,4 @@
-/* Stream-ordered memory: what pools reserve, use and give back. */
+/* Stream-ordered memory: reserved, used and freed by pools. */
 #include "conformance.h"
 
 static u64 attribute(CUmemoryPool pool, CUmemPool_attribute which) {

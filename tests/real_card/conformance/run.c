@@ -1,9 +1,9 @@
-/* Asks the driver that the loader finds what it does: runs cases, each in a process of its own, and prints their facts.
+/* Runs cases against the driver that the loader finds, each in a separate process, and prints their facts.
  *
  *     conformance [--list] [AREA | AREA.CASE]...
  *
  * Every case ends with its line `outcome`: done, skipped or stopped with the reason, crash with the signal, or hang.
- * Exit 0: all were run, whatever became of them. 1: there is no driver, or no process to ask it. 2: usage.
+ * Exit 0: all were run, with any outcome. 1: there is no driver, or no process to load it. 2: usage.
  */
 #include "run.h"
 #include "conformance.h"
@@ -20,7 +20,7 @@
 
 extern const struct conformance_case __start_cases[], __stop_cases[];
 
-enum { LIMIT_S = 120 }; /* a case takes seconds at most; what takes longer hangs */
+enum { LIMIT_S = 120 }; /* a case takes seconds at most; a longer one hangs */
 
 static bool wanted(const char *name, char *const *words) {
     if (!*words) return true;
@@ -34,8 +34,8 @@ static bool wanted(const char *name, char *const *words) {
 __attribute__((noreturn)) static void be_case(const struct conformance_case *one) {
     const struct rlimit no_core = {0, 0};
     setrlimit(RLIMIT_CORE, &no_core);
-    setpgid(0, 0); /* a hanging case goes with the processes that it made, */
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* and with the one that asked */
+    setpgid(0, 0); /* a hanging case is killed with its child processes, */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* and with the parent */
     alarm(LIMIT_S);
     begin_case(one->name);
     one->run();
@@ -43,7 +43,7 @@ __attribute__((noreturn)) static void be_case(const struct conformance_case *one
     _exit(0);
 }
 
-/* Whether it was run. The one that crashed can't say so itself. */
+/* Whether it was run. A crashed case can't print its outcome. */
 static bool run_case(const struct conformance_case *one) {
     const pid_t pid = fork();
     if (pid < 0) {
@@ -63,7 +63,7 @@ static bool run_case(const struct conformance_case *one) {
     return true;
 }
 
-/* The driver is loaded by a process that does nothing else: what forks must not have it. */
+/* The driver is loaded by a separate process: a process that forks must not have loaded it. */
 static bool there_is_a_driver(void) {
     int status = -1;
     const pid_t pid = fork();

@@ -1,8 +1,8 @@
-/* Between run.c and tell.c. */
+/* The interface between run.c and tell.c. */
 #pragma once
 
-/* The fact that every case tells last, whatever became of it. */
+/* The last fact of every case, whatever its result. */
 #define OUTCOME "outcome"
 
-/* From now on this process tells facts of this case. */
+/* From now on this process prints facts of this case. */
 void begin_case(const char *name);

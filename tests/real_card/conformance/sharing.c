@@ -1,4 +1,4 @@
-/* Memory of one process in another. */
+/* Memory of one process, opened in another. */
 #include "conformance.h"
 
 #include <string.h>
@@ -56,7 +56,7 @@ static void late_reader(int channel) {
     send_bytes(channel, &step, 1);
 }
 
-/* Documentation leaves open what happens: a real driver may refuse, show anything, or crash. */
+/* The documentation leaves the result open: a real driver may refuse, show anything, or crash. */
 CASE(sharing, freed_by_its_owner) {
     CUipcMemHandle handle;
     int channel;
@@ -103,7 +103,7 @@ static struct stat exported(CUmemGenericAllocationHandle block) {
     return status;
 }
 
-/* Documentation leaves open whether a file's number tells descriptors of one block from those of another. */
+/* The documentation does not say whether a file's number distinguishes descriptors of different blocks. */
 CASE(sharing, descriptors) {
     CUmemGenericAllocationHandle blocks[2];
     const CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,

@@ -1,4 +1,4 @@
-/* Order between streams, as events' times on the card show it; and streams as objects. */
+/* Order between streams, by events' times on the card; and streams as objects. */
 #include "conformance.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ static CUresult spin_per_thread(u64 ms) {
     return CU(cuLaunchKernel_ptsz, spinning(), 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL);
 }
 
-/* NULL by a function's per-thread form. */
+/* NULL in the per-thread form of a function. */
 #define THREADS_OWN ((CUstream) - 1)
 
 static CUevent kernel_in(CUstream stream) {
@@ -27,7 +27,7 @@ static CUevent kernel_in(CUstream stream) {
     return end;
 }
 
-/* Of two kernels of the same length, launched one right after the other. */
+/* The order of two kernels of the same length, launched one right after the other. */
 static void tell_order(const char *fact, CUstream first, CUstream second) {
     float ms = 0;
     spinning();

@@ -1,4 +1,4 @@
-/* Lines, and functions by name. */
+/* Output lines, and functions by name. */
 #include "conformance.h"
 #include "run.h"
 
@@ -21,7 +21,7 @@ void tell(const char *fact, const char *format, ...) {
     vsnprintf(value, sizeof value, format, arguments);
     va_end(arguments);
     for (char *c = value; *c; c++)
-        if ((unsigned char)*c < ' ') *c = ' '; /* what dlerror says may hold anything */
+        if ((unsigned char)*c < ' ') *c = ' '; /* the text of dlerror may contain any character */
     dprintf(STDOUT_FILENO, "%s.%s = %s\n", case_name, fact, value);
 }
 
@@ -66,7 +66,7 @@ static const struct code nvml_codes[] = {
     {0, NULL},
 };
 
-/* Numbers that we have no name for are told as they are. */
+/* Unknown numbers are printed as they are. */
 static const char *named(const struct code *codes, u32 number) {
     static char text[32];
     for (const struct code *each = codes; each->name; each++)

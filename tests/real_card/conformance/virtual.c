@@ -113,7 +113,7 @@ CASE(virtual, access) {
     TELL("free_as_plain", cuMemFree_v2, address);
 }
 
-/* A real driver may take this as a fault of the card. */
+/* A real driver may treat this as a fault of the card. */
 CASE(virtual, copy_without_access) {
     char text[8] = "text";
     open_card();

@@ -111,7 +111,7 @@ CASE(waiting, graphs) {
     tell_waited("destroy_of_a_launched_one", end);
 }
 
-/* A program may be so many launches ahead of its card; the next one waits. */
+/* The number of launches that a program may be ahead of its card; the next one waits. */
 CASE(waiting, launch_queue) {
     enum { MOST = 100000, VERY_LONG_MS = 3000 };
     u64 ahead = 0;

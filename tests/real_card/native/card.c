@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Compute capability 7.5 is the least that drivers of CUDA 13 serve; they compile this for the card at hand. Nothing is
- * ever stored: the comparison keeps the multiplications from being left out. */
+/* Compute capability 7.5 is the lowest that drivers of CUDA 13 support; they compile this for the card at hand. Nothing
+ * is ever stored: the comparison keeps the multiplications from being optimised away. */
 static const char image[] = ".version 6.3\n"
                             ".target sm_75\n"
                             ".address_size 64\n"
@@ -73,7 +73,7 @@ struct kernel kernel_of(u64 ns, u64 rounds) {
     CUmodule module;
     NEED(cuModuleLoadData, &module, image);
     NEED(cuModuleGetFunction, &kernel.function, module, "sim_arg");
-    require(launch(&kernel, NULL), "the first launch"); /* code is loaded by it */
+    require(launch(&kernel, NULL), "the first launch"); /* it loads the code */
     NEED(cuCtxSynchronize);
     kernel.ns = ns, kernel.rounds = rounds;
     return kernel;

@@ -1,4 +1,4 @@
-/* What both programs begin with: the driver by name, a context, and a kernel of known work. */
+/* Shared by both programs: the driver by name, a context, and a kernel of known work. */
 #pragma once
 
 #include "driver/cuda_calls.h"
@@ -12,17 +12,18 @@ typedef uint64_t u64;
 void stop_with(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 void require(CUresult result, const char *what);
 
-/* In the library that programs get by the driver's name. */
+/* From the library that programs get by the driver's name. */
 void *driver_symbol(const char *name);
 
-/* In the file of this path, NULL: the same library as above. */
+/* From the file with this path; NULL: the same library as above. */
 void *symbol_in(const char *path, const char *name);
 
 /* The primary context of card 0, current; made by the library at that path. */
 void open_card(const char *path);
 
-/* The kernel does `rounds` dependent multiplications, or with none spins for `ns` by the card's clock. Work is of the
- * same length however the card is shared; a spin ends early for who had to wait. The simulated card goes by `ns`. */
+/* The kernel does `rounds` dependent multiplications, or with none spins for `ns` by the card's clock. The work is the
+ * same however the card is shared; a spin ends early for a process that had to wait. The simulated card goes by
+ * `ns`. */
 struct kernel {
     CUfunction function;
     u64 ns, rounds;

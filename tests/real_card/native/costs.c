@@ -1,9 +1,9 @@
-/* What a launch costs its thread: straight at the driver and by the library that answers to its name, in turns.
+/* Measures a launch's cost to its thread: directly at the driver and by the library with its name, in turns.
  *
  *   costs kernel|graph DRIVER ROUNDS
  *
- * Prints a line of JSON with the means of each round, in nanoseconds of the thread's own time. What is launched is
- * waited for between the rounds, so no queue is ever full.
+ * Prints a line of JSON with the means of each round, in nanoseconds of the thread's own time. All launches complete
+ * between the rounds, so no queue is ever full.
  */
 #include "card.h"
 

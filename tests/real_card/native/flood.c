@@ -1,18 +1,18 @@
-/* Takes a card's time until it is killed, and says how far the card is:
+/* Uses a card's time until it is killed, and prints the card's progress:
  *
  *   flood HOW KERNEL_US ROUNDS_PER_US [DRIVER]
  *
  *   queue      launches without ever waiting
  *   wait       waits for each kernel
  *   legacy     launches without waiting into the legacy stream, beside a stream that blocks it
- *   dependent  launches without waiting, each kernel allowed to begin before the one before it ends
+ *   dependent  launches without waiting, each kernel allowed to begin before the previous one ends
  *   graph      launches a graph of ten kernels without ever waiting
- *   captured   as legacy, and a capture of a side stream was begun before and is never ended
- *   past       as queue, in a context that was made by the library at DRIVER
- *   calibrate  no flood: prints the rounds that a microsecond has when the card does nothing else
+ *   captured   as legacy, with a capture of a side stream that was begun before and is never ended
+ *   past       as queue, in a context created by the library at DRIVER
+ *   calibrate  no flood: prints the rounds per microsecond while the card does nothing else
  *
- * ROUNDS_PER_US is what `calibrate` printed; 0: kernels spin by the clock. Each tenth of a second it prints a line: the
- * monotonic clock in seconds, and how many kernels the card has done.
+ * ROUNDS_PER_US is the output of `calibrate`; 0: kernels spin by the clock. Each tenth of a second it prints a line:
+ * the monotonic clock in seconds, and the number of completed kernels.
  */
 #include "card.h"
 
@@ -24,7 +24,7 @@ enum { MARKS = 64, MOST_UNMARKED = 64 };
 
 static const double SAID_EVERY_S = .1, MARKED_EVERY_S = .002;
 
-/* Events in a ring, each behind so many kernels. */
+/* A ring of events, each after a number of kernels. */
 static struct {
     CUevent event[MARKS];
     u64 kernels[MARKS], made, reached, done;
@@ -45,7 +45,7 @@ static void mark(CUstream stream, u64 kernels) {
     NEED(cuEventRecord, marks.event[marks.made++ % MARKS], stream);
 }
 
-/* What a flood launches, and into what. */
+/* The work that a flood launches, and its stream. */
 struct flood {
     struct kernel kernel;
     CUstream stream, side;
@@ -53,7 +53,7 @@ struct flood {
     u64 launched;
 };
 
-/* ---- ways: each launches once and says how many kernels that was --------------------------------------------------
+/* ---- ways: each launches once and returns the number of kernels ---------------------------------------------------
  */
 
 static u64 queue(struct flood *flood) {
@@ -130,7 +130,7 @@ static void calibrate(void) {
     float ms = 0;
     NEED(cuEventCreate, &from, 0);
     NEED(cuEventCreate, &to, 0);
-    for (int i = 0; i < 20; i++) { /* the first ones let the clock of the card rise */
+    for (int i = 0; i < 20; i++) { /* the first ones let the card's clock rise */
         NEED(cuEventRecord, from, NULL);
         require(launch(&kernel, NULL), "cuLaunchKernel");
         NEED(cuEventRecord, to, NULL);

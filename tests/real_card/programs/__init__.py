@@ -1,1 +1,1 @@
-"""Programs of users, one question each: they know nothing of partage and need nothing but Python 3.10."""
+"""Programs of users, one question each: they know nothing of partage and need only Python 3.10."""

@@ -1,4 +1,4 @@
-"""How a program answers: one line of JSON, the last that it prints."""
+"""A program's answer: one line of JSON, the last that it prints."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 
 class Absent(Exception):
-    """The machine lacks something that the question needs; the message says what."""
+    """The machine lacks something that the question needs; the message names it."""
 
 
 def answer(questions: Mapping[str, Callable[..., Mapping[str, Any]]]) -> int:
-    """Asks the question that the first word names; the others are its arguments."""
+    """Ask the question that the first word names; the others are its arguments."""
     name, *words = sys.argv[1:]
     try:
         facts = dict(questions[name](*words))

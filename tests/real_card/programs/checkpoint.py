@@ -1,7 +1,6 @@
-"""The driver's own checkpoint of a process, called by another process: what it takes, what it leaves, what it refuses.
+"""The driver's checkpoint of a process, called by another process: its duration, its leftovers, its refusals.
 
-Lock, checkpoint, restore and unlock have a structure of 64 bytes for their wishes; of these the lock's patience is the
-only one.
+Lock, checkpoint, restore and unlock have a structure of 64 bytes for their options; only the lock's timeout is defined.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ STEPS = ("Lock", "Checkpoint", "Restore", "Unlock")
 
 
 def hold(kind: str, length: str) -> dict[str, Any]:
-    """Takes memory of the kind and fills it; at a line of input looks whether all is there, and how long that took."""
+    """Allocate memory of the kind and fill it; on a line of input verify it all, and measure that."""
     card, size, address = Card(), int(length), Pointer()
     function = card.function()
     if kind == "managed":
@@ -62,7 +61,7 @@ def _is_filled(card: Card, address: Pointer, size: int) -> bool:
 
 
 class _Process:
-    """Another process that holds memory, and what the driver does with it."""
+    """Another process that holds memory, and the driver's calls on it."""
 
     def __init__(self, driver: Driver, kind: str, size: int) -> None:
         argv = [sys.executable, "-m", "real_card.programs.checkpoint", "hold", kind, str(size)]
@@ -97,7 +96,7 @@ class _Process:
 
 
 def _state(driver: Driver, pid: int) -> int:
-    """0: it runs; 1: locked; 2: it is taken from the card; less than 0: what the driver answered instead."""
+    """0: running; 1: locked; 2: checkpointed, off the card; less than 0: the driver's error."""
     state = ctypes.c_int(-1)
     number = driver.ask("cuCheckpointProcessGetState", ctypes.c_int(pid), ctypes.byref(state))
     return -number if number else state.value
@@ -142,7 +141,7 @@ def _seen(one: _Process, monitor: Monitor) -> dict[str, Any]:
 
 
 def _refused(driver: Driver, kind: str) -> dict[str, Any]:
-    """What each step answers, as far as it goes, and whether the process goes on afterwards."""
+    """The answer of each step, as far as possible, and whether the process continues afterwards."""
     one, told = _Process(driver, kind, SMALL), dict[str, Any]()
     try:
         for step in STEPS:
@@ -155,7 +154,7 @@ def _refused(driver: Driver, kind: str) -> dict[str, Any]:
 
 
 def _busy(driver: Driver) -> dict[str, Any]:
-    """A lock with less patience than the kernel that runs, then one with enough."""
+    """A lock with a timeout shorter than the running kernel, then one with a longer timeout."""
     one = _Process(driver, "busy", SMALL)
     try:
         begun = time.monotonic()

@@ -1,4 +1,4 @@
-"""The driver API by ctypes, as far as the questions need it.
+"""The part of the driver API that the questions need, by ctypes.
 
 card = Card()                                   # the primary context of the first card
 address = card.allocate(1 << 20)
@@ -67,13 +67,13 @@ end:
     ret;
 }
 """
-"""Reads so many words of 8 bytes, all threads side by side."""
+"""Reads this many words of 8 bytes, in all threads concurrently."""
 
 HEAD = ".version 6.3\n.target sm_75\n.address_size 64\n"
 
 
 def with_locals(count: int) -> str:
-    """A kernel `locals` whose threads have so many bytes of local memory each, which no compiler can leave out."""
+    """A kernel `locals` with this many bytes of local memory per thread, which no compiler can remove."""
     return f"""
 .visible .entry locals(.param .u64 out, .param .u32 index)
 {{
@@ -104,7 +104,7 @@ fill:
 
 
 def with_globals(count: int) -> str:
-    """A kernel `touch`, and a variable of so many bytes that is loaded with it."""
+    """A kernel `touch`, and a variable of this many bytes that is loaded with it."""
     return f"""
 .visible .global .align 16 .b8 large[{count}];
 .visible .entry touch(.param .u32 value)
@@ -130,7 +130,7 @@ class Driver:
         self.library = ctypes.CDLL(path)
 
     def ask(self, name: str, *arguments: object) -> int:
-        """The driver's answer, whatever it is."""
+        """The driver's result code, also an error."""
         number: int = getattr(self.library, name)(*arguments)
         return number
 
@@ -199,13 +199,13 @@ class Card(Driver):
         return address
 
     def room(self) -> tuple[int, int]:
-        """Bytes that are free, and all."""
+        """Free and total bytes."""
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
         self.call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
         return free.value, total.value
 
     def graph(self, function: Handle, kernels: int) -> Handle:
-        """A graph of that kernel in a row, ready to be launched."""
+        """A graph of that kernel repeated, ready to be launched."""
         stream, graph, executable = self.stream(), Handle(), Handle()
         self.call("cuStreamBeginCapture_v2", stream, ctypes.c_int(1))
         for _ in range(kernels):
@@ -218,5 +218,5 @@ class Card(Driver):
 
 
 def parameters(values: Sequence[ctypes.c_uint64 | ctypes.c_uint32]) -> ctypes.Array[ctypes.c_void_p]:
-    """As a launch takes them; the values must live until it was called."""
+    """Parameters in the form of a launch; the values must live until the call."""
     return (ctypes.c_void_p * max(1, len(values)))(*(ctypes.addressof(value) for value in values))

@@ -1,4 +1,4 @@
-"""Programs that go to the edge: all memory taken, an end without a wait, a context that goes before its stream."""
+"""Programs at the edge: all memory allocated, an exit without waiting, a context destroyed before its stream."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_S = 20.0
 
 
 def fill(graphs: str = "500") -> dict[str, Any]:
-    """Takes all there is; then a kernel with 8 KiB of local memory, then graphs. Each is refused or goes on."""
+    """Allocate everything; then run a kernel with 8 KiB of local memory, then graphs. Each is refused or succeeds."""
     card = Card()
     small, stream = card.function(), card.stream()
     card.launch(small, ctypes.c_uint64(1000))
@@ -63,7 +63,7 @@ def _outcome(call: Any) -> str:
 
 
 def exits(count: str = "300") -> dict[str, Any]:
-    """So many processes, some at once, that launch and end without a wait; what did not end with 0. Fewer if slow."""
+    """Run this many processes, some at once, that launch and exit without waiting; list failures. Fewer if slow."""
     running, bad, made, until = set[int](), list[int](), 0, time.monotonic() + MOST_S
     while made < int(count) and time.monotonic() < until:
         if len(running) == AT_ONCE:
@@ -86,7 +86,7 @@ def _reap(running: set[int], bad: list[int]) -> None:
 
 
 def _launch_and_exit() -> None:
-    """The end of a C program: handlers and destructors run while kernels are in flight."""
+    """The exit of a C program: handlers and destructors run while kernels are in flight."""
     try:
         card = Card()
         function = card.function()
@@ -98,13 +98,13 @@ def _launch_and_exit() -> None:
 
 
 def green() -> dict[str, Any]:
-    """A green context is destroyed while a stream of it still has work; then the primary context goes on."""
+    """Destroy a green context while one of its streams has work; then use the primary context."""
     card = Card()
     if not card.has("cuGreenCtxCreate"):
         raise Absent("the driver has no green contexts")
     resource, description, made, stream = ctypes.create_string_buffer(512), Handle(), Handle(), Handle()
     if card.ask("cuDeviceGetDevResource", ctypes.c_int(0), resource, ctypes.c_int(1)) == NOT_SUPPORTED:
-        description = Handle(ctypes.addressof(resource))  # a simulated card has no parts, and takes any
+        description = Handle(ctypes.addressof(resource))  # a simulated card has no parts, and accepts any
     else:
         card.call("cuDevResourceGenerateDesc", ctypes.byref(description), resource, ctypes.c_uint(1))
     card.call("cuGreenCtxCreate", ctypes.byref(made), description, ctypes.c_int(0), ctypes.c_uint(1))

@@ -1,4 +1,4 @@
-"""What frameworks do on a card, the same each time: each answers with figures that don't depend on where it ran."""
+"""Frameworks on a card, always with the same steps: results do not depend on the machine."""
 
 from __future__ import annotations
 
@@ -72,7 +72,10 @@ def _replayed(torch: Any) -> float:
 
 
 def torch_steps() -> dict[str, Any]:
-    """In a container also what is left of it: all memory is taken, and it trains again. Else what it learns besides."""
+    """Train; in a container, then allocate all memory and train again.
+
+    Without one, answer other rows' questions, too.
+    """
     contained = hasattr(ctypes.CDLL(LIBRARY), "partage_library")
     also = {} if contained else {"context-size": memory.contexts(), "graph-memory": memory.graphs()}
     try:
@@ -104,7 +107,7 @@ def torch_compile() -> dict[str, Any]:
 
 def triton() -> dict[str, Any]:
     torch, found = _torch(), _module("triton")
-    globals()["language"] = _module("triton.language")  # a kernel finds names among those of its module
+    globals()["language"] = _module("triton.language")  # a kernel looks names up in its module's globals
     values = torch.arange(1 << 20, device="cuda", dtype=torch.float32)
     found.jit(_twice)[(1 << 10,)](values, BLOCK=1 << 10)
     return {"total": float(values.sum(dtype=torch.float64))}
@@ -116,7 +119,7 @@ def _twice(values, BLOCK: language.constexpr):  # type: ignore[no-untyped-def]  
 
 
 def torch_fill() -> dict[str, Any]:
-    """How torch says that there is no more, and that it goes on afterwards. The allocator is the environment's."""
+    """Torch's error when memory is exhausted, and its recovery. The allocator is the environment's."""
     return _filled(_torch())
 
 
@@ -140,7 +143,7 @@ def _child(queue: Any, done: Any) -> None:
 
 
 def torch_spawn() -> dict[str, Any]:
-    """A tensor is passed to a spawned process by CUDA IPC, which changes it."""
+    """Pass a tensor by CUDA IPC to a spawned process, which changes it."""
     torch = _torch()
     context = torch.multiprocessing.get_context("spawn")
     queue, done = context.Queue(), context.Queue()
@@ -155,7 +158,7 @@ def torch_spawn() -> dict[str, Any]:
 
 
 def torch_requests(seconds: str = "6") -> dict[str, Any]:
-    """A small transformer answers requests, one each thirtieth of a second: how long they take."""
+    """A small transformer serves requests, one each thirtieth of a second: their latencies."""
     torch = _torch()
     layer = torch.nn.TransformerEncoderLayer(512, 8, batch_first=True)
     model = torch.nn.TransformerEncoder(layer, 6, enable_nested_tensor=False).cuda().eval()
@@ -173,7 +176,7 @@ def torch_requests(seconds: str = "6") -> dict[str, Any]:
 
 
 def torch_speed() -> dict[str, Any]:
-    """Trains a transformer for as many seconds as each line of input says; answers with steps a second."""
+    """Train a transformer for as many seconds as each line of input says; answer with steps a second."""
     torch = _torch()
     layer = torch.nn.TransformerEncoderLayer(512, 8, batch_first=True)
     model = torch.nn.TransformerEncoder(layer, 6, enable_nested_tensor=False).cuda()
@@ -225,7 +228,7 @@ def cupy() -> dict[str, Any]:
 
 
 def numba() -> dict[str, Any]:
-    """Its events take the newest form of a function that there is."""
+    """Numba's events use the newest form of a function that exists."""
     _module("numba")
     cuda = _module("numba.cuda")
     if not cuda.is_available():

@@ -1,4 +1,4 @@
-"""Questions about the card as it stands: which it is, how it is set, who is on it, what it costs to ask."""
+"""Questions about the card's state: its model, its settings, its processes, and the cost of queries."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def card() -> dict[str, Any]:
 
 
 def state() -> dict[str, Any]:
-    """What must be the same once all is over; settings that the driver does not tell are null."""
+    """State that must be the same after the run; settings that the driver does not report are null."""
     monitor = Monitor()
     told: dict[str, Any] = {name: monitor.number(function) for name, function in SETTINGS.items()}
     return {**told, "processes": len([pid for pid in monitor.processes() if pid != os.getpid()])}
@@ -71,7 +71,7 @@ def costs() -> dict[str, Any]:
 
 
 def smi() -> dict[str, Any]:
-    """What NVIDIA's own program shows of the card's memory and processes, beside what this process sees itself."""
+    """The card's memory and processes by NVIDIA's own program, beside this process's own view."""
     program = shutil.which("nvidia-smi")
     if program is None:
         raise Absent("nvidia-smi is not installed")

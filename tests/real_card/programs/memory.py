@@ -1,4 +1,4 @@
-"""Questions about memory that a card takes beside what programs ask for, and when it is free again."""
+"""Questions about memory that a card uses beside programs' allocations, and when it is freed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PAGE = ctypes.c_size_t(4096)
 
 
 def contexts() -> dict[str, Any]:
-    """Whether NVML lists a process by its pid, and with what, so many milliseconds after its first context was made."""
+    """Whether NVML lists a process by its pid, and with how much, at several times after its first context was made."""
     monitor = Monitor()
     Card()
     made, told = time.monotonic(), dict[str, Any]()
@@ -40,7 +40,7 @@ def contexts() -> dict[str, Any]:
 
 
 def local_memory() -> dict[str, Any]:
-    """How free memory shrinks once kernels with so much local memory for each thread have run."""
+    """Decrease of free memory after kernels with this much local memory per thread have run."""
     card, told = Card(), dict[str, int]()
     out = card.allocate(MIB)
     card.spin(0.01)
@@ -54,7 +54,10 @@ def local_memory() -> dict[str, Any]:
 
 
 def code() -> dict[str, Any]:
-    """What loading 64 MiB of variables takes: at the load, and at the first launch. CUDA_MODULE_LOADING says which."""
+    """The memory for loading 64 MiB of variables: at the load, and at the first launch.
+
+    CUDA_MODULE_LOADING decides which.
+    """
     card = Card()
     before = card.room()[0]
     function = card.function("touch", with_globals(LARGE))
@@ -92,7 +95,7 @@ def graphs(count: str = "1000") -> dict[str, Any]:
 
 
 def managed() -> dict[str, Any]:
-    """Whether NVML counts managed memory, to its process and as used: taken, touched by the card, gone to the host."""
+    """Whether NVML counts managed memory, by process and as used: allocated, touched by the card, moved to the host."""
     monitor, card, address = Monitor(), Card(), Pointer()
     length, told = ctypes.c_size_t(MANAGED_BYTES), dict[str, Any]()
     before = monitor.own_bytes() or 0, monitor.memory().used
@@ -108,7 +111,7 @@ def managed() -> dict[str, Any]:
 
 
 def moves() -> dict[str, Any]:
-    """How fast managed memory moves, in GB/s, by prefetch and by faults; beside it what the link carries."""
+    """The speed of managed memory's moves, in GB/s, by prefetch and by faults; beside it the link's bandwidth."""
     card, address, pinned = Card(), Pointer(), Handle()
     sweep, out, bare = card.function("sweep", SWEEP), card.allocate(MIB), card.allocate(MOVED)
     card.call("cuMemHostAlloc", ctypes.byref(pinned), ctypes.c_size_t(MOVED), ctypes.c_uint(0))
@@ -147,7 +150,7 @@ def moves() -> dict[str, Any]:
 
 
 def managed_pool() -> dict[str, Any]:
-    """A pool of managed memory (CUDA 13.0): whether an allocation of 64 MiB lowers what the program sees as free."""
+    """A managed memory pool (CUDA 13.0): whether an allocation of 64 MiB lowers the visible free memory."""
     card, pool, address = Card(), Handle(), Pointer()
     stream, before = card.stream(), card.room()[0]
     managed_type, device_location = 2, 1
@@ -165,7 +168,7 @@ def managed_pool() -> dict[str, Any]:
 
 
 def managed_limit() -> dict[str, Any]:
-    """In a container: more managed memory than all that it may have."""
+    """Allocate more managed memory than the limit, in a container."""
     card, address = Card(), Pointer()
     asked = card.room()[1] + MANAGED_BYTES
     answer = card.ask("cuMemAllocManaged", ctypes.byref(address), ctypes.c_size_t(asked), ctypes.c_uint(1))
@@ -173,7 +176,7 @@ def managed_limit() -> dict[str, Any]:
 
 
 def hold() -> dict[str, Any]:
-    """Takes a GiB, says so, and waits for its end."""
+    """Allocate a GiB, report it, and wait for the end of input."""
     card = Card()
     card.call("cuMemsetD8_v2", card.allocate(HELD), ctypes.c_ubyte(1), ctypes.c_size_t(HELD))
     card.synchronize()
@@ -184,7 +187,7 @@ def hold() -> dict[str, Any]:
 
 
 def death() -> dict[str, Any]:
-    """How long a killed process stays in NVML's list, and its memory in use."""
+    """How long NVML still lists a killed process, and counts its memory as used."""
     monitor = Monitor()
     before = monitor.memory().used
     argv = [sys.executable, "-m", "real_card.programs.memory", "hold"]

@@ -1,4 +1,4 @@
-"""NVML by ctypes: what the driver tells of the card that CUDA counts first."""
+"""NVML by ctypes: the driver's facts about the card that CUDA counts first."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Monitor:
         return told.value.decode()
 
     def number(self, name: str) -> int | None:
-        """None: the driver does not tell, or has no such function."""
+        """None: the driver does not report it, or lacks the function."""
         told = ctypes.c_int(-1)
         if not hasattr(self.nvml, name) or getattr(self.nvml, name)(self.card, ctypes.byref(told)):
             return None
@@ -59,7 +59,7 @@ class Monitor:
         return told.value.decode()
 
     def processes(self) -> dict[int, int | None]:
-        """Bytes by pid; None: NVML does not say."""
+        """Bytes by pid; None: NVML reports no amount."""
         room, count = (Process * MOST)(), ctypes.c_uint(MOST)
         self._check(
             "nvmlDeviceGetComputeRunningProcesses_v3",

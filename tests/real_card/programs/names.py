@@ -1,7 +1,7 @@
-"""Asks the library by every name that the driver exports, in every form, whether a hooked function comes back bare.
+"""Looks up every name that the driver exports, in every form, in the library: no hooked function may come back bare.
 
-Through the preload library the answers must be its own entries wherever the driver's function of that name is hooked,
-and what the driver lacks must not be there. cuInit is not called.
+Through the preload library the results must be its own entries wherever the driver's function of that name is hooked,
+and names that the driver lacks must be missing. cuInit is not called.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NAME = re.compile(r"^NAME\((cu\w+)\)", re.MULTILINE)
 
 
 class Place(ctypes.Structure):
-    """Of a symbol, as dladdr tells it."""
+    """A symbol's place, by dladdr."""
 
     _fields_ = (
         ("file", ctypes.c_char_p),
@@ -67,7 +67,7 @@ def grid(driver_path: str) -> dict[str, Any]:
 
 
 def exports(place: Place, name: str) -> bool:
-    """Whether the object that an address lies in exports a name itself."""
+    """Whether the object that contains an address exports a name itself."""
     try:
         return hasattr(ctypes.CDLL((place.file or b"").decode()), name)
     except OSError:

@@ -1,4 +1,4 @@
-"""CUDA's runtime, as programs have it that are linked with it: found where Python packages put it, or by its name."""
+"""CUDA's runtime, as in programs linked with it: found where Python packages install it, or by its name."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _found() -> ctypes.CDLL:
 
 
 def fill() -> dict[str, Any]:
-    """Takes all there is in pieces of 256 MiB, gives it back, and takes a piece again: the answers, not the amounts."""
+    """Allocate everything in pieces of 256 MiB, free it, and allocate a piece again: result codes, not amounts."""
     runtime, count, version = _found(), ctypes.c_int(), ctypes.c_int()
     runtime.cudaRuntimeGetVersion(ctypes.byref(version))
     if runtime.cudaGetDeviceCount(ctypes.byref(count)):
@@ -40,7 +40,7 @@ def fill() -> dict[str, Any]:
             pieces.append(piece)
     touched = runtime.cudaMemset(pieces[-1], ctypes.c_int(1), ctypes.c_size_t(PIECE)) if pieces else None
     freed = {runtime.cudaFree(piece) for piece in pieces}
-    runtime.cudaGetLastError()  # what was refused is no error of what follows
+    runtime.cudaGetLastError()  # clears the refusal, so that later calls do not return it
     again = runtime.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(PIECE))
     waited = runtime.cudaDeviceSynchronize()
     return {

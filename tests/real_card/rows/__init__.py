@@ -1,4 +1,4 @@
-"""All rows in the order of their worth: a run that is cut off has asked what decides most."""
+"""All rows by importance: an interrupted run has asked the most decisive ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The areas of the conformance program: what a driver answers beside what is recorded of drivers."""
+"""The areas of the conformance program: a driver's answers beside recorded ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from real_card.rows.words import MIB, listed
 SOURCES: Final = ROOT / "tests/real_card/conformance"
 PREFIX: Final = "conformance"
 WAITS: Final = {"capture": 3, "contexts": 3, "full": 10, "nvml_use": 8, "pools": 3, "streams": 8, "waiting": 20}
-"""Seconds of areas that watch what waits for a kernel, or fill the card."""
+"""Seconds of areas that wait for kernels, or fill the card."""
 MANAGED: Final = {"host": 8 * MIB, "sharing": MIB}
 AREAS: Final = (
     *("pools", "virtual", "sharing", "host", "memory", "full", "arrays", "graphs", "capture", "waiting", "streams"),
@@ -36,7 +36,7 @@ AREAS: Final = (
 
 @cache
 def _records() -> Sequence[tuple[str, Facts]]:
-    """What is known of drivers, by its source."""
+    """Known facts about drivers, by source."""
     paths = sorted((SOURCES / "expected").glob("*.txt"))
     return [(path.stem, read_facts(path.read_text(), path.name)) for path in paths]
 
@@ -47,7 +47,7 @@ def _compared(facts: Facts, recorded: Facts) -> Comparison:
 
 
 def _judge(area: str, facts: Facts) -> Judgement:
-    """What is documented or was seen before is expected; what the simulation alone says is compared and no more."""
+    """Documented or earlier measured facts are expected; those of the simulation alone are only compared."""
     if not any(fact.startswith(f"{area}.") for fact in facts):
         raise ValueError(f"no fact of {area}")
     differ = {

@@ -1,4 +1,4 @@
-"""What programs have in a container of 20 GiB: the same as without, until there is no more."""
+"""Programs in a container of 20 GiB: the same as without, until memory is exhausted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _contained: Final = partial(Row, runs=Runs.CONTAINED)
 DEATH_MS: Final = 100
 OUT_OF_MEMORY: Final = 2
 _SLACK: Final = 64 * MIB
-"""By how much a card may show more than was lent before the broker calls that a fault."""
+"""How much more a card may show than was lent before the broker reports a violation."""
 
 
 def _names(facts: Facts) -> Judgement:
@@ -104,7 +104,7 @@ def _managed_limit(facts: Facts) -> Judgement:
 
 
 def _suspended(facts: Facts) -> Judgement:
-    """The container's is judged, where the driver alone keeps contents; how long it took without the library is told.
+    """Judge the container's result, where the driver alone keeps contents; its duration without the library is shown.
 
     A simulated card has no contents of this size.
     """

@@ -1,4 +1,4 @@
-"""What the driver does by itself: the facts that broker and library rest on."""
+"""The driver's own behaviour: the facts that broker and library depend on."""
 
 from __future__ import annotations
 

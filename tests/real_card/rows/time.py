@@ -1,4 +1,4 @@
-"""What time costs and who gets it: launches through the library, shares, and what might lead past the meter."""
+"""Time: the cost of launches through the library, shares, and ways that might bypass the meter."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _time: Final = partial(Row, runs=Runs.STAGE, cost_s=12)
 _SHARE: Final = 0.02
 _WHOLE: Final = 0.95
 _OVERLAP: Final = 1.02
-"""Parts that sum up to more than this overlapped: nobody had the card alone."""
+"""Parts with a larger sum overlapped: nobody had the card alone."""
 _BESIDE_MS: Final = 25.0
 _CEILING: Final = 0.1
 _ALONE: Final = 0.97
-"""Of what a program that is alone on the card has without the library."""
+"""Part of the speed of the same program alone on the card without the library."""
 
 
 def _cost(at_most_ns: float, at_most_part: float) -> Callable[[Facts], Judgement]:
-    """A part of what a launch costs without the library, or so little that no part of it matters."""
+    """Judge by a part of the launch's cost without the library, or by an absolute amount that is always acceptable."""
 
     def judge(facts: Facts) -> Judgement:
         added, alone = facts["added_ns"], facts["driver_ns"]

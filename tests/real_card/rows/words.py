@@ -1,4 +1,4 @@
-"""Figures as people read them, for what judges say. Pure."""
+"""Figures in readable units, for judges' sentences. Pure."""
 
 from __future__ import annotations
 

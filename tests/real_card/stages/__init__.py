@@ -1,1 +1,1 @@
-"""Programs that make a broker and containers for their question; they run in our own interpreter."""
+"""Programs that start a broker and containers for their question; they run in our own interpreter."""

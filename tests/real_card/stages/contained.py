@@ -1,4 +1,4 @@
-"""Runs a user's program in a container, and before that as it is if asked: `both|contained MODULE WORD...`."""
+"""Runs a user's program in a container, and if asked also directly before: `both|contained MODULE WORD...`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from real_card.programs.answer import answer
 from real_card.stages.place import a_place, told
 
 AUDITED_S = 1.2
-"""Long enough for rounds of the audit to see what a program left."""
+"""Long enough for audit rounds to see what a program left."""
 
 
 def contained(module: str, *words: str) -> dict[str, Any]:

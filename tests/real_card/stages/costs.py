@@ -1,4 +1,4 @@
-"""What a launch costs through the library over the driver's own: free, and while another container wants the card."""
+"""A launch's cost through the library above the driver's own: free, and while another container wants the card."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def free(kind: str) -> dict[str, Any]:
 
 
 def leased(kind: str) -> dict[str, Any]:
-    """The other one floods the card with kernels of 1 ms."""
+    """The other container floods the card with kernels of 1 ms."""
     with a_place() as place, flooding(place, Flood(500, 1000)):
         return _costs(place, kind, LEASED_ROUNDS)
 

@@ -1,9 +1,9 @@
-"""Floods in containers, and how far the card came with each, by their own account over one span of time.
+"""Floods in containers, and the card's progress with each, by their own account over the same period.
 
     with flooding(place, Flood(share=300, kernel_us=1000), Flood(share=700, kernel_us=1000)) as floods:
         parts = parts_of_time(floods, seconds=4)
 
-Kernels are work of a known length, not a wait: who shares the card's time gets fewer of them done.
+Kernels are work of a known length, not a wait: a flood that shares the card's time completes fewer of them.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class Flood:
     how: str = "queue"
     limit: int = 1000
     absolute: bool = False
-    """Whether its way past the library is the driver's own path."""
+    """Whether it bypasses the library by the driver's own path."""
     environment: tuple[tuple[str, str], ...] = ()
 
 
 @cache
 def rounds_per_us() -> str:
-    """What a microsecond of the card's is in work, measured while the card does nothing else."""
+    """Rounds of work per microsecond of the card, measured while the card does nothing else."""
     argv = [str(built_programs() / "flood"), "calibrate"]
     return subprocess.run(argv, env=user_environment(), capture_output=True, text=True, check=True).stdout.strip()
 
@@ -56,7 +56,7 @@ class Running:
         self.process = subprocess.Popen(argv, env=everything, stdout=self._said)
 
     def lines(self) -> list[tuple[float, int]]:
-        """When, and how many kernels were done by then; raises `RuntimeError` where it has ended."""
+        """Times, and kernels completed by then; raises `RuntimeError` if it has ended."""
         if self.process.poll() is not None:
             raise RuntimeError(f"a flood by {self.flood.how!r} ended with {self.process.returncode}")
         whole = os.pread(self._said.fileno(), _MOST_SAID, 0).decode().split("\n")[:-1]
@@ -68,13 +68,13 @@ class Running:
         self._said.close()
 
     def done_s(self, begin: float, end: float) -> float:
-        """Seconds of the card's that it had between two moments."""
+        """Seconds of card time that it had between two moments."""
         points = self.lines()
         return (_at(points, end) - _at(points, begin)) * self.flood.kernel_us * 1e-6
 
 
 def _at(points: Sequence[tuple[float, int]], moment: float) -> float:
-    """Kernels done at a moment, between the lines before and after it."""
+    """Kernels completed at a moment, interpolated between the lines around it."""
     before = max((each for each in points if each[0] <= moment), default=points[0])
     after = min((each for each in points if each[0] > moment), default=before)
     if after[0] == before[0]:
@@ -84,7 +84,7 @@ def _at(points: Sequence[tuple[float, int]], moment: float) -> float:
 
 @contextmanager
 def flooding(place: Place, *floods: Flood) -> Generator[list[Running]]:
-    """Each in a container of its own; all have begun."""
+    """Each in a separate container; all have begun."""
     rounds_per_us()
     with ExitStack() as stack:
         running = []
@@ -116,7 +116,7 @@ def _begun(floods: Sequence[Running]) -> None:
 
 
 def parts_of_time(floods: Sequence[Running], seconds: float) -> list[float]:
-    """The part of the card's time that each had."""
+    """Each flood's part of the card's time."""
     time.sleep(SETTLES_S)
     begin = time.monotonic()
     time.sleep(seconds)

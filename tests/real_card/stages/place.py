@@ -1,4 +1,4 @@
-"""A broker on the card at hand, and containers as far as a program can tell, without a container runtime.
+"""A broker on the card at hand, and containers without a container runtime, as far as programs can see.
 
     with a_place() as place:
         container = place.container(memory=20 << 30, share=300)
@@ -50,7 +50,7 @@ class Container:
 
     @property
     def got(self) -> float:
-        """The part of the card's time in the last ten seconds, by the broker's account; 0 where it is not metered."""
+        """The part of the card's time in the last ten seconds, by the broker's account; 0 if it is not metered."""
         time = self.held.time
         return time.got.s10 if time else 0.0
 
@@ -61,7 +61,7 @@ class Place:
 
     @property
     def memory(self) -> int:
-        """A container's: 20 GiB, or half of a smaller card."""
+        """A container's memory: 20 GiB, or half of a smaller card."""
         return min(LIMIT, int(self._card["memory_bytes"]) // 2)
 
     @property
@@ -88,7 +88,7 @@ class Place:
 
 
 def told(argv: Sequence[str], environment: Mapping[str, str]) -> dict[str, Any]:
-    """What a program answered with its last line; where it failed, its last complaint is ours."""
+    """A program's answer, from its last line; if it failed, raises with its last error."""
     done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         complaint = (done.stderr.strip().splitlines() or ["nothing said"])[-1]
@@ -99,7 +99,7 @@ def told(argv: Sequence[str], environment: Mapping[str, str]) -> dict[str, Any]:
 
 @contextmanager
 def a_place(**settings: str) -> Generator[Place]:
-    root = Path(tempfile.mkdtemp(prefix="pr-", dir="/tmp"))  # sockets want short paths
+    root = Path(tempfile.mkdtemp(prefix="pr-", dir="/tmp"))  # socket paths must be short
     driver = Path(os.environ[DRIVER_ROOT])
     try:
         (root / _DRIVER).symlink_to(driver)

@@ -1,4 +1,4 @@
-"""Questions that take programs of ours or NVIDIA's: names, and tools over a metered program."""
+"""Questions that need programs of ours or NVIDIA's: names, and tools on a metered program."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ TOOLS: Final = {
 
 
 def names() -> dict[str, Any]:
-    """Every name of the driver's, asked through the library."""
+    """Every name of the driver's, looked up in the library."""
     with a_place() as place:
         environment = place.container().environment
         return told(program("names", "grid", str(driver_past())), environment)
 
 
 def tool(name: str) -> dict[str, Any]:
-    """A tool of NVIDIA's over a program in a container; for so many seconds, then it is ended."""
+    """A tool of NVIDIA's on a program in a container; for this many seconds, then it is ended."""
     path = shutil.which(name)
     if path is None:
         raise Absent(f"{name} is not installed")

@@ -1,4 +1,4 @@
-"""Questions about time: what floods get of a card, and what others feel of them."""
+"""Questions about time: floods' parts of a card, and their effect on others."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def shares(share: str, kernel_us: str, how: str = "queue", blocking: str = "") -
 
 
 def unmetered(share: str, kernel_us: str) -> dict[str, Any]:
-    """The control: the same with nobody metering, which must not give these shares."""
+    """The control: the same without metering, which must not give these shares."""
     mine, us = int(share), float(kernel_us)
     return _two(Flood(mine, us), Flood(1000 - mine, us), policy="free-run")
 
 
 def ceiling(how: str, limit: str, absolute: str = "") -> dict[str, Any]:
-    """One flood with a limit, by a way that might lead past the meter."""
+    """One flood with a limit, by a way that might bypass the meter."""
     milli = int(limit)
     flood = Flood(milli, 1000, how, limit=milli, absolute=bool(absolute))
     with a_place() as place, flooding(place, flood) as floods:
@@ -57,7 +57,7 @@ def ceiling(how: str, limit: str, absolute: str = "") -> dict[str, Any]:
 
 
 def compared(how: str, kernel_us: str) -> dict[str, Any]:
-    """What a flood that is alone on the card has of it: bare, and in a container with all of its time."""
+    """A lone flood's part of the card: bare, and in a container with all of its time."""
     flood = Flood(1000, float(kernel_us), how)
     with bare_flood(flood) as running:
         (bare,) = parts_of_time([running], ALONE_S)
@@ -67,7 +67,7 @@ def compared(how: str, kernel_us: str) -> dict[str, Any]:
 
 
 def inference(share: str, flood_us: str, framework: str = "") -> dict[str, Any]:
-    """Requests at a rate: how long they take alone in a container, and beside a flood. Ours are kernels of 6 ms."""
+    """Requests at a rate: their latencies alone in a container, and beside a flood. Ours are kernels of 6 ms."""
     mine = int(share)
     argv = [str(built_workloads() / "inference"), "--seconds", str(REQUESTS_S)]
     if framework:
@@ -89,7 +89,7 @@ def _requests(place: Place, share: int, argv: Sequence[str]) -> dict[str, Any]:
 
 
 def trainings(share: str) -> dict[str, Any]:
-    """Two containers train at once; each one's steps as a part of those that one alone makes."""
+    """Two containers train at once; each one's steps as a part of those of one alone."""
     mine = int(share)
     with a_place() as place, ExitStack() as stack:
         both = [stack.enter_context(_training(_trains_in(place, each))) for each in (mine, 1000 - mine)]
@@ -99,7 +99,7 @@ def trainings(share: str) -> dict[str, Any]:
 
 
 def trained() -> dict[str, Any]:
-    """Steps of a training in turns: bare, in a container, in one whose time nobody meters. Who waits has no work."""
+    """Steps of a training in turns: bare, in a container, in an unmetered one. Waiting trainings have no work."""
     with a_place() as place, a_place(policy="free-run") as unmetered, ExitStack() as stack:
         environments = user_environment(), _trains_in(place, 1000), _trains_in(unmetered, 1000)
         bare, contained, free = (stack.enter_context(_training(each)) for each in environments)
@@ -113,7 +113,7 @@ def _trains_in(place: Place, share: int) -> Mapping[str, str]:
 
 @contextmanager
 def _training(environment: Mapping[str, str]) -> Generator[subprocess.Popen[str]]:
-    """One that is ready, or the reason why there is none."""
+    """A training that is ready, or the reason why there is none."""
     argv = program("frameworks", "torch-speed")
     with subprocess.Popen(argv, env=environment, stdin=PIPE, stdout=PIPE, text=True) as process:
         assert process.stdout
@@ -137,7 +137,7 @@ def _steps(trainings: Sequence[subprocess.Popen[str]], seconds: float) -> list[f
 
 
 def long_kernel() -> dict[str, Any]:
-    """Kernels of 300 ms beside others of 1 ms, half and half: whether both go on."""
+    """Kernels of 300 ms beside others of 1 ms, half and half: whether both make progress."""
     return _two(Flood(500, 300_000), Flood(500, 1000), 8.0)
 
 

@@ -1,6 +1,6 @@
-"""Discovery as the advertiser has it, with the real driver's side, on simulated cards that things happen to.
+"""The advertiser's discovery, with the real driver code, on simulated cards to which faults happen.
 
-Only time is made up: it stands still until a test lets it pass.
+Only time is simulated: it advances only when a test says so.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CAME_BACK = "degraded: came back, being watched"
 
 
 class Cards:
-    """A node's cards as the inventory has them."""
+    """A node's cards as in the inventory."""
 
     def __init__(self, root: Path, node: SimulatedNode) -> None:
         self.root, self.node, self.now_s = root, node, 0.0
@@ -50,7 +50,7 @@ class Cards:
         return {card.id: card.health for card in part.cards} if part else {}
 
     def become(self, what: Callable[[dict[str, str]], bool]) -> dict[str, str]:
-        """Their health, as soon as it is so."""
+        """Wait for this health, and return it."""
         health: dict[str, str] = {}
 
         def why_not() -> str | None:
@@ -65,7 +65,7 @@ class Cards:
         self.become(lambda health: health == expected)
 
     def users(self) -> list[str]:
-        """Processes of ours that have the driver's library mapped."""
+        """Our processes that have the driver's library mapped."""
         return [entry.name for entry in Path("/proc").iterdir() if entry.name.isdigit() and self._maps(entry)]
 
     def _maps(self, process: Path) -> bool:
@@ -117,7 +117,7 @@ def test_a_card_that_falls_off_the_bus_is_lost_and_comes_back_watched(cards: Car
     assert part.card(part.cards[1].id) is part.cards[1]
     assert part.cards[1].lost_because
     cards.node.control("restore 1")
-    pause = cards.root / PAUSE_FOLDER / "by-hand"  # a card that fell off is found again by those who start then
+    pause = cards.root / PAUSE_FOLDER / "by-hand"  # only processes started later find a lost card again
     pause.parent.mkdir(parents=True)
     pause.write_text("reset of card 1\n")
     assert set(cards.health().values()) == {"degraded: paused: reset of card 1"}

@@ -1,4 +1,4 @@
-"""Runs the conformance program on simulated cards, and reads what it told."""
+"""Runs the conformance program on simulated cards, and parses its facts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rig.patience import patience_s
 from support.simgpu import simulated_node
 
 AT_ONCE: Final = 4
-"""Programs that ask each card: nearly all of the time is waiting."""
+"""Programs per card: they mostly wait."""
 
 Facts = dict[str, str]
 
@@ -25,7 +25,7 @@ def started(environment: Mapping[str, str], *cases: str) -> subprocess.Popen[str
 
 
 def ended(program: subprocess.Popen[str]) -> tuple[int, str, str]:
-    """Its exit status and what it said to programs and to people."""
+    """The program's exit status, stdout and stderr."""
     try:
         told, said = program.communicate(timeout=patience_s())
     finally:
@@ -38,7 +38,10 @@ def listed() -> list[str]:
 
 
 def asked_all_at_once(folder: Path, profiles: Sequence[str]) -> list[Facts]:
-    """All questions to cards of these profiles. Each program has a node of its own: cases compare free memory."""
+    """Run all cases on cards of these profiles.
+
+    Each program has its own node: cases compare free memory.
+    """
     cases = listed()
     with ExitStack() as nodes:
         running = [
@@ -57,5 +60,5 @@ def asked_all_at_once(folder: Path, profiles: Sequence[str]) -> list[Facts]:
 
 
 def outcomes(facts: Facts) -> dict[str, str]:
-    """What became of each case."""
+    """The outcome of each case."""
     return {fact.removesuffix(".outcome"): value for fact, value in facts.items() if fact.endswith(".outcome")}

@@ -1,4 +1,4 @@
-"""The functions that cases call are declared as NVIDIA's headers declare them: as many parameters, each as wide."""
+"""The functions that cases call are declared as in NVIDIA's headers: as many parameters, each as wide."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def preprocessed(source: Path, *options: str) -> str:
 
 
 def width(parameter: str) -> int:
-    """8: pointers, handles and words; 64: what goes by value; 4: the rest."""
+    """8: pointers, handles and words; 64: structs by value; 4: the rest."""
     if "*" not in parameter and "CUipcMemHandle" in parameter:
         return 64
     return 8 if WIDE.search(parameter) else 4

@@ -1,4 +1,4 @@
-"""What was told against what is recorded: differences, those that are known, and what cannot be read."""
+"""Facts against their records: differences, known ones, and files that can't be parsed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def text_of(facts: dict[str, str]) -> str:
 
 
 def reading(text: str) -> str:
-    """What became of it: read, or why not."""
+    """The result: parsed, or the error."""
     try:
         read_facts(text, "told")
     except Unreadable as error:

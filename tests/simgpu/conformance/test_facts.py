@@ -1,4 +1,4 @@
-"""The conformance program on simulated cards: every case ends, tells the same again, and what is recorded."""
+"""The conformance program on simulated cards: every case ends, is repeatable, and matches its record."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RECORDS: Final = sorted((SOURCES / "expected").glob("*.txt"))
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Facts]:
-    """What cards of these profiles told."""
+    """Facts of cards with these profiles."""
     return asked_all_at_once(tmp_path_factory.mktemp("cards"), PROFILES)
 
 

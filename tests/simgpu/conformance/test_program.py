@@ -1,4 +1,4 @@
-"""Cases that end badly, and drivers that are not what they should be."""
+"""Cases that crash or hang, and broken drivers."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_code_without_a_name_is_told_by_its_number(tmp_path: Path) -> None:
 def test_what_a_case_leaves_running_ends_with_it(tmp_path: Path) -> None:
     lingering = "#include <unistd.h>\nint cuInit(unsigned flags) { if (!fork()) for (;;) pause(); abort(); }"
     program = started(driver(tmp_path, lingering), "init.flags")
-    assert ended(program)[0] == 0  # one that is left holds the pipe that is read to its end
+    assert ended(program)[0] == 0  # a process left behind would hold the pipe that is read to its end
 
 
 def test_a_case_ends_with_the_program_that_was_killed(tmp_path: Path) -> None:

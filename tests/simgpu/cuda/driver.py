@@ -1,4 +1,4 @@
-"""The driver API in a child process: what snippets (programs.py) see besides the client of the memory tests."""
+"""The driver API in a child process: names for snippets (programs.py) besides those of the memory tests' client."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ DEADLINE_S = 600.0
 
 
 def ask(name: str, *arguments: object) -> int:
-    """What a function answers, be it an error."""
+    """The result code of a function, also an error."""
     return int(getattr(cuda, name)(*plain(arguments)))
 
 
 def last(name: str, *arguments: object, kind: Any = ctypes.c_uint64) -> Any:
-    """What a function writes to its last argument."""
+    """The value that a function writes to its last argument."""
     value = kind()
     call(name, *arguments, ctypes.byref(value))
     return value.value
 
 
 def begin(device: int = 0) -> int:
-    """This thread uses a device; its context."""
+    """Use a device in this thread; return its context."""
     start(device)
     return int(made("cuCtxGetCurrent"))
 
 
 def launching(function: int, where: int = 0, suffix: str = "") -> int:
-    """The answer, be it an error."""
+    """The result code, also an error."""
     return ask(f"cuLaunchKernel{suffix}", function, 1, 1, 1, 1, 1, 1, 0, where, None, None)
 
 
@@ -70,7 +70,7 @@ CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p
 
 
 class Gate:
-    """A host function that ends only when it is opened."""
+    """A host function that returns only when the gate is opened."""
 
     def __init__(self) -> None:
         self.entered, self._opened = threading.Event(), threading.Event()
@@ -95,7 +95,7 @@ def capture(where: int, mode: int = 0) -> None:
 
 
 def captured(where: int) -> int:
-    """Ends a capture; its graph."""
+    """End a capture; return its graph."""
     return int(last("cuStreamEndCapture", where))
 
 
@@ -130,7 +130,7 @@ def kernel_node(graph: int, name: str, *before: int) -> int:
 
 
 def run_of(graph_or_executable: int, where: int, *, instantiated: bool = False) -> float:
-    """How many milliseconds a launch of it takes; enqueued while the stream is busy, however slow this program is."""
+    """Milliseconds of one launch; enqueued while the stream is busy, so that this program's speed does not matter."""
     launch("sim_300ms", where)
     one = graph_or_executable if instantiated else executable(graph_or_executable)
     call("cuGraphLaunch", one, where)
@@ -140,6 +140,6 @@ def run_of(graph_or_executable: int, where: int, *, instantiated: bool = False) 
 
 
 def tell(answer: object) -> None:
-    """What the test is told."""
+    """Report to the test."""
     sys.stdout.write(json.dumps(["ok", answer]) + "\n")
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Programs on a simulated card: snippets of Python that run in child processes, behind all that is in driver.py."""
+"""Programs on a simulated card: snippets of Python that run in child processes, after driver.py."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def command(snippet: str) -> list[str]:
 
 
 def run(node: SimulatedNode, snippet: str, **environment: str) -> Any:
-    """Runs a program to its end; what it told last."""
+    """Run a program to its end; return its last report."""
     done = subprocess.run(
         command(snippet),
         env={**node.environment, **environment},
@@ -37,7 +37,7 @@ def run(node: SimulatedNode, snippet: str, **environment: str) -> Any:
 
 @contextmanager
 def running(node: SimulatedNode, snippet: str) -> Generator[Steered]:
-    """A program that a test talks with: each `tell` is an answer, and each `say` a line for its `input()`."""
+    """A program that a test talks to: each `tell` is an answer, and each `say` a line for its `input()`."""
     program = Steered(command(snippet), env=node.environment, refusals="cuda")
     try:
         yield program

@@ -1,4 +1,4 @@
-"""Devices: which there are, in what order, and what they are."""
+"""Devices: their number, order and properties."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What programs see when a card, the driver, or another program fails."""
+"""Errors that programs get when a card, the driver, or another program fails."""
 
 from __future__ import annotations
 

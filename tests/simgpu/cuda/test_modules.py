@@ -1,4 +1,4 @@
-"""Modules, libraries, functions, and the launches that take them."""
+"""Modules, libraries, functions, and launches of these."""
 
 from __future__ import annotations
 

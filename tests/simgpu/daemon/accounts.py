@@ -1,6 +1,7 @@
-"""What the accounts of simgpud must be, written down once more: who holds what, and what every call must answer.
+"""A model of simgpud's accounts: each process's holdings, and the correct reply to every call.
 
-Processes have numbers of the test's own. Calls are checked with `heard`, in the order in which simgpud did them.
+Processes have numbers assigned by the test. Calls are checked with `heard`, in the order in which simgpud processed
+them.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ class Piece:
     card: int
     size: int
     owner: int | None
-    """Who took it and is charged for it, while it holds it."""
+    """The process that allocated it and is charged for it, while it holds it."""
     is_context: bool
     holds: Counter[int] = field(default_factory=Counter[int])
     token: bytes = b""
-    """None as long as it is not shared."""
+    """Empty until it is shared."""
 
 
 @dataclass
 class Accounts:
-    """Of a node whose cards are all alike."""
+    """The accounts of a node whose cards are all alike."""
 
     cards: int
     capacity: int
@@ -35,9 +36,9 @@ class Accounts:
     pieces: dict[int, Piece] = field(default_factory=dict)
     peaks: dict[int, int] = field(default_factory=dict)
     contexts: Counter[tuple[int, int]] = field(default_factory=Counter[tuple[int, int]])
-    """By process and card."""
+    """Contexts by process and card."""
     ids: set[int] = field(default_factory=set)
-    """All that there ever were."""
+    """All that ever existed."""
 
     def used(self, card: int) -> int:
         return sum(piece.size for piece in self.pieces.values() if piece.card == card)
@@ -49,7 +50,7 @@ class Accounts:
         return {who for (who, of), count in self.contexts.items() if of == card and count}
 
     def heard(self, who: int, ask: Ask, fields: Fields, reply: Reply) -> None:
-        """Fails unless the answer is the right one, and remembers what it changed."""
+        """Fail unless the reply is correct, and record its effects."""
         card, number = fields.get("card", 0), fields.get("id", 0)
         match ask:
             case Ask.ATTACH | Ask.DETACH | Ask.TAKE | Ask.USED if card >= self.cards:
@@ -72,7 +73,7 @@ class Accounts:
         self._note_peaks()
 
     def ended(self, who: int) -> None:
-        """The process has died, or is another program now."""
+        """The process has died, or executed another program."""
         for number in [number for number, piece in self.pieces.items() if piece.holds[who]]:
             self.pieces[number].holds[who] = 1
             self._give(who, number)

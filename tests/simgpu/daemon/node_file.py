@@ -1,4 +1,4 @@
-"""The node file, as far as tests read it, in the layout of node_file.h."""
+"""The node file's fields that tests read, in the layout of node_file.h."""
 
 from __future__ import annotations
 
@@ -109,5 +109,5 @@ assert ctypes.sizeof(Card) == _CARD_BYTES
 
 
 def read(memory: mmap.mmap) -> NodeFile:
-    """What it says now: a copy."""
+    """A copy of its current contents."""
     return NodeFile.from_buffer_copy(memory)

@@ -1,4 +1,4 @@
-"""Orders of chance for processes that use cards, and their answers checked against the model."""
+"""Random requests of processes that use cards, with replies checked against the model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from simgpu.daemon.users import User, totals
 from simgpu.daemon.wire import BLOCK, MIB, Ask, Fields
 
 Choose = Callable[[int], int]
-"""A number below this one, by whatever decides."""
+"""A number below this one, from any source of decisions."""
 
 CARDS: Final = 2
 CAPACITY: Final = 900 * MIB
@@ -32,7 +32,7 @@ def accounts() -> Accounts:
 
 
 def order(model: Accounts, choose: Choose) -> tuple[Ask, Fields]:
-    """Something to ask: mostly sensible, sometimes with numbers that are another's, old or never given out."""
+    """A request: mostly sensible, sometimes with numbers that are another's, old or never assigned."""
     ask = _ASKS[choose(len(_ASKS))]
     card = _ODD_CARD if choose(40) == 0 else choose(CARDS)
     match ask:
@@ -51,7 +51,7 @@ def asked(model: Accounts, users: list[User], who: int, ask: Ask, fields: Fields
 
 
 def compare(model: Accounts, node: SimulatedNode, users: list[User]) -> None:
-    """Every account, to the byte."""
+    """All accounts are equal, to the byte."""
     cards = statuses_of(node.control("status"))
     for index, card in cards.items():
         assert (card.used_bytes, card.peak_bytes) == (model.used(index), model.peaks.get(index, 0))

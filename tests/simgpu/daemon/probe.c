@@ -1,5 +1,4 @@
-/* What libcuda and libnvidia-ml are to a program, as far as the way to the node goes: a library that has connection.c.
- */
+/* The part of libcuda and libnvidia-ml that connects to the node: a library with connection.c. */
 #include "connection.h"
 
 #include <pthread.h>
@@ -31,7 +30,7 @@ SHOWN int probe_take(u64 bytes) {
     return sim_call(node, &request, &reply, NULL);
 }
 
-/* A forked child's answers to the two calls above, as tens and ones. */
+/* A forked child's results of the two calls above, as tens and ones. */
 SHOWN int probe_in_child(void) {
     int status;
     pid_t child = fork();
@@ -49,7 +48,7 @@ SHOWN int probe_visible(void) {
     return seen;
 }
 
-/* Shares a new piece with `fd` and opens it again: the descriptor that came back. */
+/* Shares a new piece with `fd` and opens it again: returns the descriptor received. */
 SHOWN int probe_open_files(int fd, u64 *id) {
     struct sim_request take = {.ask = SIM_TAKE, .kind = SIM_BLOCK, .bytes = 1}, share = {.ask = SIM_SHARE};
     struct sim_reply reply;

@@ -1,7 +1,7 @@
-"""Runs as a process of its own: passes requests from standard input on to simgpud, and replies to standard output.
+"""Runs as a separate process: forwards requests from standard input to simgpud, and replies to standard output.
 
-`relay.py ROOT`. One line a request, in hexadecimal; `fork`, `exec` and `hang up` are done by the process itself. The
-first line it says is its own pid, as its pid namespace has it.
+`relay.py ROOT`. One line a request, in hexadecimal; the process itself executes `fork`, `exec` and `hang up`. Its first
+line is its own pid in its pid namespace.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def _forked() -> int:
-    """A child that has what we have, and does nothing but be there."""
+    """A child that inherits everything, and only exists."""
     child = os.fork()
     if child == 0:
         os.close(0)

@@ -1,4 +1,4 @@
-"""Accounts are exact to the byte, whatever processes do, and whenever they are killed or stopped."""
+"""Accounts are exact to the byte for any sequence of requests, with processes killed or stopped at any time."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_thousands_of_operations_with_kills_and_stops_leave_nothing_unaccounted(
                 stopped.discard(who)
                 _killed(node, users, who, midway=chance.random() < 0.5)
                 model.ended(who)
-                node.control("peaks reset")  # what it was asked last may have been done, or not
+                node.control("peaks reset")  # its last request may have been processed, or not
                 model.forget_peaks()
             elif fate < 0.06 and who not in stopped:
                 users[who].send(signal.SIGSTOP)
@@ -62,7 +62,7 @@ def test_thousands_of_operations_with_kills_and_stops_leave_nothing_unaccounted(
 
 
 def _killed(node: SimulatedNode, users: list[User], who: int, *, midway: bool) -> None:
-    """The process ends, perhaps while it is asking for something, and another one takes its place."""
+    """End the process, perhaps during a request, and replace it by another one."""
     if midway:
         users[who].begin(Ask.TAKE, kind=BLOCK, size=MIB)
     users[who].kill()

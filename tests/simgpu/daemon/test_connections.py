@@ -1,4 +1,4 @@
-"""How a library finds its node, from where it lies itself, and what becomes of it when either of both ends."""
+"""A library finds its node by its own location, and handles the end of either."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _probe() -> Path:
 
 
 class Program(Steered):
-    """One that has loaded the library, and says what its functions answer."""
+    """A program that has loaded the library, and returns its functions' results."""
 
     def __init__(self, library: Path) -> None:
         super().__init__([sys.executable, "-c", _PROGRAM, library], env=os.environ, refusals="")
@@ -76,7 +76,7 @@ def test_a_library_finds_the_node_whose_root_it_lies_in(node: SimulatedNode, fol
 
 
 def test_a_root_may_be_deep(tmp_path: Path) -> None:
-    """Deeper than an address of a socket has room for."""
+    """Longer than a socket address can hold."""
     with small_node(tmp_path / ("x" * 120)) as node, Program(_installed(node.root)) as program:
         assert program.probe("connect") == _OK
         assert program.probe("take", 5) == _OK

@@ -1,4 +1,4 @@
-"""A fault hits the processes and cards that it names, and no others."""
+"""A fault affects exactly the processes and cards that it names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a process sends or does: simgpud lives, keeps nothing of it, and serves the others."""
+"""Whatever a process sends or does: simgpud survives, keeps nothing of it, and serves the others."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_who_leaves_without_a_word_is_forgotten(node: SimulatedNode) -> None:
     for _ in range(50):
         connected(node.root).close()
         with connected(node.root) as peer:
-            peer.send(request(Ask.HELLO, id=PROTOCOL))  # and the reply, with its descriptors, is never fetched
+            peer.send(request(Ask.HELLO, id=PROTOCOL))  # and the reply, with its descriptors, is never received
     until(lambda: totals(node) == {"cards": 1, "processes": 0, "clients": 0, "pieces": 0, "kept": 0})
 
 

@@ -1,4 +1,4 @@
-"""simgpud's life: one for each root, a clean end on demand, and nothing in the way of the next one after a crash."""
+"""simgpud's life: one for each root, a clean end on demand, and no obstacle to a successor after a crash."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CONTROL = "run/simgpu/control"
 
 
 def _run(root: Path) -> subprocess.CompletedProcess[str]:
-    """One that is expected to end by itself."""
+    """Run one that is expected to end by itself."""
     return subprocess.run(
         [built() / "simgpud", root], capture_output=True, text=True, timeout=patience_s(), check=False
     )

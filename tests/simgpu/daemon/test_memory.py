@@ -1,4 +1,4 @@
-"""Memory of a card: taken and given back to the byte, and returned when its process ends, however it ends."""
+"""Memory of a card: allocated and freed to the byte, and freed when its process ends, however it ends."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_exec_ends_contexts_and_returns_memory(node: SimulatedNode) -> None:
 
 
 def test_a_second_connection_that_comes_and_goes_costs_a_process_nothing(node: SimulatedNode) -> None:
-    """Not even one that has unmapped the timelines, and so looks as if it were another program."""
+    """Even if it has unmapped the timelines, and so looks like another program."""
     with Caller(node.root) as caller:
         caller.call(Ask.ATTACH)
         caller.timelines.close()
@@ -58,7 +58,7 @@ def test_a_second_connection_that_comes_and_goes_costs_a_process_nothing(node: S
 
 @pytest.mark.slow
 def test_a_fork_does_not_keep_the_memory_of_its_dead_parent(node: SimulatedNode) -> None:
-    """The child has the connection and the files, and would keep a hang-up from being seen."""
+    """The child has the connection and the files, and would hide the hang-up."""
     with User(node.root) as user:
         user.ask(Ask.ATTACH)
         child = int(user.do("fork"))

@@ -1,4 +1,4 @@
-"""Processes see each other's numbers as their own pid namespace has them, and only those that are there."""
+"""Processes see each other's pids as numbered in their own pid namespace, and only those visible there."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_each_sees_what_its_namespace_has(node: SimulatedNode) -> None:
 
 
 def test_an_outer_namespace_sees_processes_of_inner_ones(node: SimulatedNode) -> None:
-    """One inside of one: the outer has a number for the inner, the host another."""
+    """Nested namespaces: the outer has a number for the inner, the host another."""
     with User(node.root, through=_INSIDE) as outer:
         outer.ask(Ask.ATTACH)
         through = ("nsenter", f"--pid=/proc/{_child_of(outer.pid)}/ns/pid", *_INSIDE)

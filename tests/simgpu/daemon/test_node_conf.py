@@ -1,4 +1,4 @@
-"""node.conf: what it may say, and that whatever it must not is refused with its line."""
+"""node.conf: its valid settings, and the refusal of all others with their line."""
 
 from __future__ import annotations
 

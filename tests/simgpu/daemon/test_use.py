@@ -1,4 +1,4 @@
-"""What simgpud writes down of how a card is used."""
+"""Simgpud's samples of a card's use."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from simgpu.daemon.users import until
 from simgpu.daemon.wire import Ask, Caller
 
 _ROW_AT, _ROW_BYTES = 64, 64
-"""Where a timeline has its rows' published words."""
+"""Offset and size of the rows' published words in a timeline."""
 _A_YEAR = 365 * 86_400 * 10**9
 
 
 def _compute(caller: Caller, row: int, until_ns: int) -> None:
-    """This row has work up to a local time."""
+    """Publish work of this row up to a local time."""
     struct.pack_into("<Q", caller.timelines, _ROW_AT + row * _ROW_BYTES, until_ns)
 
 
@@ -33,7 +33,7 @@ def test_a_card_in_use_is_sampled_as_busy_and_an_idle_one_as_idle(node: Simulate
 
 
 def _latest(caller: Caller) -> tuple[int, int]:
-    """Of the card, and of the first row."""
+    """Latest samples of the card and of the first row."""
     card = caller.node().card[0]
     sample = card.sample[(card.samples - 1) % 64]
     return sample.busy_milli, sample.row_busy_milli[0]
@@ -94,13 +94,16 @@ def test_nothing_ticks_while_nobody_is_there(node: SimulatedNode) -> None:
 
 
 def _ticks(node: SimulatedNode) -> bool:
-    """Whether the timer of simgpud is armed."""
+    """Whether simgpud's timer is armed."""
     (timer,) = [info for info in _descriptors(node.pid) if "it_interval" in info]
     return "it_interval: (0, 0)" not in timer
 
 
 def _descriptors(pid: int) -> Iterator[str]:
-    """What the kernel tells about each; one that is closed meanwhile is left out, as that of a caller who hung up."""
+    """The kernel's facts about each descriptor.
+
+    One that is closed meanwhile, such as that of a client that hung up, is left out.
+    """
     for info in Path(f"/proc/{pid}/fdinfo").iterdir():
         with contextlib.suppress(FileNotFoundError):
             yield info.read_text()

@@ -1,4 +1,4 @@
-"""Processes that use a card, as tests order them; and what simgpud says of them."""
+"""Processes that use a card on a test's orders, and simgpud's figures about them."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _RELAY: Final = Path(__file__).with_name("relay.py")
 
 
 class User(Child):
-    """A process of its own that does what it is told, and can be killed and stopped."""
+    """A separate process that executes orders, and can be killed and stopped."""
 
     def __init__(self, root: Path, *, through: Sequence[str] = ()) -> None:
         super().__init__([*through, sys.executable, "-S", _RELAY, root])
         self.own_pid = int(self.line())
-        """As its own pid namespace has it."""
+        """The pid in the process's own pid namespace."""
 
     def ask(self, ask: Ask, **fields: Unpack[Fields]) -> Reply:
         self.begin(ask, **fields)
         return self.answer()
 
     def begin(self, ask: Ask, **fields: Unpack[Fields]) -> None:
-        """Asks, and does not wait for the answer."""
+        """Send a request without waiting for the reply."""
         self.say(request(ask, **fields).hex())
 
     def answer(self) -> Reply:
@@ -52,7 +52,7 @@ class User(Child):
         return self.line()
 
     def send(self, number: int) -> None:
-        """Popen looks first whether it is a child, and a fork of ours may call this."""
+        """Popen would check first that it is a child, and a fork of the test may call this."""
         os.kill(self.pid, number)
 
     def kill(self) -> None:
@@ -70,19 +70,19 @@ def used(node: SimulatedNode, index: int = 0) -> int:
 
 
 def totals(node: SimulatedNode) -> dict[str, int]:
-    """What the whole node has: processes, clients, pieces, kept."""
+    """Totals of the node: processes, clients, pieces, kept."""
     words = (word.partition("=") for word in node.control("status").splitlines()[0].split())
     return {name: int(value) for name, _, value in words if value.isdigit()}
 
 
 def until(condition: Callable[[], bool]) -> None:
-    """Waits for something that happens by itself."""
+    """Wait for an asynchronous event."""
     found(condition, condition, every_s=0.002)
 
 
 @contextmanager
 def small_node(folder: Path, count: int = 1, *, context_mib: int = 64) -> Generator[SimulatedNode]:
-    """Cards of 1000 MiB of which 100 are the driver's."""
+    """Cards of 1000 MiB, 100 of which are the driver's."""
     small = card("t4", memory_mib=1000, reserved_mib=100, context_mib=context_mib)
     with simulated_node(folder, cards=(small,) * count) as node:
         yield node

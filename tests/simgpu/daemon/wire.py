@@ -1,4 +1,4 @@
-"""simgpud's protocol, as libraries speak it: packets, their numbers, and one who calls."""
+"""simgpud's protocol as libraries use it: packets, their numbers, and a client."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ CONTEXT, BLOCK, MANAGED, EXECUTABLE = 0, 1, 6, 10
 
 @dataclass(frozen=True)
 class Reply:
-    """What simgpud said. `fds` are the receiver's to close."""
+    """A reply of simgpud. The receiver closes `fds`."""
 
     result: Result
     row: int
@@ -92,7 +92,7 @@ def reply_of(packet: bytes, fds: Sequence[int] = ()) -> Reply:
 
 
 def connected(root: Path) -> socket.socket:
-    """A fresh connection; an address has no room for a long root, so it goes through its folder."""
+    """A new connection, by way of its folder: a socket address can't hold a long root."""
     peer = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     peer.settimeout(30)
     path = root / SOCKET
@@ -108,7 +108,7 @@ def connected(root: Path) -> socket.socket:
 
 
 class Caller:
-    """This process as a user of cards, with both files mapped as libraries have them."""
+    """This process as a user of cards, with both files mapped as libraries do."""
 
     def __init__(self, root: Path) -> None:
         self.peer = connected(root)
@@ -122,7 +122,7 @@ class Caller:
     def __exit__(self, _type: type[BaseException] | None, _e: BaseException | None, _: TracebackType | None) -> None:
         self.file.close()
         self.timelines.close()
-        self.hang_up()  # only now: who has the files mapped still uses the card
+        self.hang_up()  # last: a process with the files mapped still uses the card
 
     def hang_up(self) -> None:
         self.peer.close()
@@ -138,7 +138,7 @@ class Caller:
         return reply_of(answer, got)
 
     def node(self) -> NodeFile:
-        """What the node file says now."""
+        """The node file's current contents."""
         return read(self.file)
 
 

@@ -1,4 +1,4 @@
-"""A driver as tests ask it: facts once they are there, and whether it woke anyone."""
+"""A driver queried by tests: its facts once they exist, and whether it woke anyone."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from support.steered import eventually
 
 ONE, TWO, THREE = (card_uuid(NODE, ordinal) for ordinal in range(3))
 PATIENT_S = 600.0
-"""A deadline for looks that succeed, also on a machine that has much else to do."""
+"""A deadline for looks that succeed, even on a busy machine."""
 HASTY_S = 0.5
-"""One for looks that fail."""
+"""A deadline for looks that fail."""
 
 
 class Asked:
@@ -29,12 +29,12 @@ class Asked:
 
     @property
     def pid(self) -> int:
-        """Of the child, which must run."""
+        """Pid of the child, which must run."""
         assert self.driver.pid is not None
         return self.driver.pid
 
     def facts(self) -> NodeFacts:
-        """As soon as there are any."""
+        """Wait for facts."""
         return eventually(
             lambda: look if isinstance(look := self.driver.look(), NodeFacts) else None, "a look succeeds"
         )
@@ -43,7 +43,7 @@ class Asked:
         return next(card for card in self.facts().cards if card.uuid == uuid)
 
     def trouble(self, kind: TroubleKind) -> Trouble:
-        """As soon as there is one of that kind."""
+        """Wait for a trouble of that kind."""
 
         def of_that_kind() -> Trouble | None:
             look = self.driver.look()
@@ -57,7 +57,7 @@ class Asked:
         eventually(lambda: self.woken > before, "it wakes")
 
     def xids(self, count: int) -> Sequence[Xid]:
-        """So many, as soon as they are there."""
+        """Wait for this many XIDs."""
         found: list[Xid] = []
 
         def all_told() -> bool:
@@ -70,7 +70,7 @@ class Asked:
 
 @contextmanager
 def asked(root: Path, *, deadline_s: float = PATIENT_S) -> Generator[Asked]:
-    """For a driver's root; closed afterwards."""
+    """A driver by its root; closed afterwards."""
     made = Asked(root, deadline_s=deadline_s)
     try:
         yield made
@@ -79,12 +79,12 @@ def asked(root: Path, *, deadline_s: float = PATIENT_S) -> Generator[Asked]:
 
 
 def is_gone(pid: int) -> bool:
-    """No process, and no zombie either."""
+    """Neither a process nor a zombie."""
     return not Path(f"/proc/{pid}").exists()
 
 
 def laid_out_anew(node: SimulatedNode, change: Callable[[str], str]) -> None:
-    """Restarts a node with its file changed."""
+    """Restart a node with its file changed."""
     conf = node.root / "etc/simgpu/node.conf"
     conf.write_text(change(conf.read_text()))
     node.restart()

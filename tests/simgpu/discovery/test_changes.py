@@ -1,4 +1,4 @@
-"""A fault of a card wakes the watcher, and a card that fails hides no other."""
+"""A card's fault wakes the watcher, and a failing card hides no other."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ pytestmark = pytest.mark.slow
 
 
 def hears(driver: Asked, node: SimulatedNode, *, card: int, uuid: str) -> None:
-    """Which other cards can be watched shows within a second; what happened before that is lost."""
+    """Wait until XIDs of that card arrive.
+
+    The watch is extended to other cards within a second; earlier events are lost.
+    """
 
     def told() -> bool:
         node.control(f"xid {card} 62")

@@ -1,4 +1,4 @@
-"""A look shows what there is: every card with what it is, how it is, and what it is linked with."""
+"""A look returns every card with its properties, its health, and its links."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_samples_measure_cards_and_instances(tmp_path: Path) -> None:
         samples = {one.uuid: one for one in driver.driver.samples()}
     assert list(samples) == [card_uuid(NODE, 0), instance.uuid, card_uuid(NODE, 1)]
     whole, part, other = samples.values()
-    assert (whole.used_bytes, whole.utilisation) == (0, None)  # of a cut card NVML tells no utilisation
+    assert (whole.used_bytes, whole.utilisation) == (0, None)  # NVML reports no utilisation of a card in MIG mode
     assert whole.temperature_celsius is not None
     assert whole.power_watts is not None
     assert (part.total_bytes, part.utilisation) == (instance.memory_bytes, None)

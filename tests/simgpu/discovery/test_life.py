@@ -1,4 +1,4 @@
-"""The child may be killed at any time, and is gone when it shall be: no process, thread, file or mapping is left."""
+"""The child may be killed at any time; once closed, no process, thread, file or mapping of it is left."""
 
 from __future__ import annotations
 
@@ -121,14 +121,14 @@ time.sleep(3600)
 def test_a_child_that_cannot_be_killed_is_left_behind_and_at_most_two_are(
     node: SimulatedNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As one that sleeps in the driver where no signal reaches it."""
+    """Like a child that sleeps uninterruptibly in the driver."""
     left: list[int] = []
     monkeypatch.setattr(os, "killpg", lambda pid, _: left.append(pid))
     monkeypatch.setattr(process, "_REAP_S", 0.01)
     try:
         with asked(node.root, deadline_s=HASTY_S) as driver:
             driver.facts()
-            # The child ends when its socket does, so it is stopped: that it cannot be killed is the point.
+            # The child ends when its socket does, so it is stopped, to simulate one that can't be killed.
             for _ in range(2):
                 stopped = driver.pid
                 os.kill(stopped, signal.SIGSTOP)
@@ -159,7 +159,7 @@ def test_only_the_child_has_the_library(driver: Asked) -> None:
 
 @pytest.mark.parametrize("bytecode", ["cached", "not cached"])
 def test_the_child_is_small(driver: Asked, bytecode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It stands on every node, for ever."""
+    """It runs on every node, permanently."""
     if bytecode == "not cached":
         python, *others = process.COMMAND
         monkeypatch.setattr(process, "COMMAND", (python, "-B", "-X", f"pycache_prefix={tmp_path}", *others))

@@ -1,4 +1,4 @@
-"""Without a driver that answers, a look says what is wrong, and facts come as soon as it is mended."""
+"""Without a driver that answers, a look returns the problem, and facts follow as soon as that is fixed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stream capture: what becomes a graph. The conformance cases ask for the errors 900 to 908."""
+"""Stream capture: the graphs that it creates. The conformance cases cover the errors 900 to 908."""
 
 from __future__ import annotations
 

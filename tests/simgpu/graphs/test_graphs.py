@@ -1,4 +1,4 @@
-"""Graphs: their time, their order, their copies, and what can be changed of them."""
+"""Graphs: their time, their order, their copies, and their updates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_a_graph_takes_as_long_as_its_longest_path(node: SimulatedNode) -> None:
-    """One after the other 1 + 20 + 2, beside 1 + 5 + 2."""
+    """The longest path is 1 + 20 + 2, the parallel one 1 + 5 + 2."""
     ms = run(
         node,
         """

@@ -1,6 +1,6 @@
 """Runs in a child process whose LD_LIBRARY_PATH has the simulated driver: answers lines of Python with lines of JSON.
 
-Lines see the calls below, each of which raises when the driver answers with an error. Nothing here knows a simulation.
+Lines can use the calls below, each of which raises on an error of the driver. Nothing here depends on the simulation.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ READWRITE: Final = 3
 
 
 class Said(Exception):
-    """The driver answered with an error."""
+    """The driver returned an error."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"the driver answered {number}")
@@ -38,7 +38,7 @@ class Said(Exception):
 
 
 def call(name: str, *arguments: object) -> None:
-    """Any function: integers go as 64 bits, bytes as they are, the rest as ctypes has it."""
+    """Call any function: integers are passed as 64 bits, bytes unchanged, other types as by ctypes."""
     if number := getattr(cuda, name)(*plain(arguments)):
         raise Said(number)
 
@@ -54,13 +54,13 @@ def refused(name: str, *arguments: object) -> None:
 
 
 def written(name: str, *arguments: object) -> tuple[int, int]:
-    """What a function answers, and what it writes to its first argument, which is 77 before."""
+    """A function's result code, and the value that it writes to its first argument, which is 77 before."""
     value = WORD(77)
     return getattr(cuda, name)(ctypes.byref(value), *plain(arguments)), value.value
 
 
 def told(name: str, *arguments: object, kind: Any = WORD) -> Any:
-    """What a function writes to its first argument."""
+    """The value that a function writes to its first argument."""
     value = kind()
     call(name, ctypes.byref(value), *arguments)
     return value.value
@@ -74,7 +74,7 @@ def words(*values: int, width: int = 8) -> bytes:
 
 
 def start(device: int = 0) -> None:
-    """This thread computes on a device."""
+    """Compute on a device in this thread."""
     call("cuInit", 0)
     call("cuCtxSetCurrent", told("cuDevicePrimaryCtxRetain", device))
 
@@ -84,7 +84,7 @@ def reset(device: int = 0) -> None:
 
 
 def stream(flags: int = 1) -> int:
-    """One that does not wait for the legacy stream, unless told otherwise."""
+    """A stream; by default one that does not wait for the legacy stream."""
     return int(told("cuStreamCreate", flags))
 
 
@@ -93,12 +93,12 @@ def synchronize(one: int = 0) -> None:
 
 
 def kernel(name: str) -> int:
-    """A function by its name, which says how long it runs."""
+    """A function by its name, which encodes its duration."""
     return int(told("cuModuleGetFunction", told("cuModuleLoadData", b"anything"), name.encode()))
 
 
 def launch(name: str, one: int = 0, suffix: str = "") -> None:
-    """A kernel of this name in a stream."""
+    """Launch a kernel of this name in a stream."""
     run(kernel(name), one, suffix)
 
 
@@ -107,7 +107,7 @@ def run(function: int, one: int = 0, suffix: str = "") -> None:
 
 
 def repeated(function: int, count: int, one: int) -> int:
-    """An executable graph that launches it so often."""
+    """An executable graph with this many launches of it."""
 
     def body() -> None:
         for _ in range(count):
@@ -117,7 +117,7 @@ def repeated(function: int, count: int, one: int) -> int:
 
 
 def captured(one: int, body: Callable[[], object]) -> tuple[int, object]:
-    """An executable graph of what `body` does in a stream, and what it answers."""
+    """An executable graph of what `body` does in a stream, and the result of `body`."""
     call("cuStreamBeginCapture_v2", one, 0)
     answer = body()
     graph = WORD()
@@ -165,7 +165,7 @@ def info() -> tuple[int, int]:
 
 
 def span(address: int) -> tuple[int, int]:
-    """Start and size of what an address belongs to."""
+    """Start and size of the allocation that contains an address."""
     start_, size = WORD(), WORD()
     call("cuMemGetAddressRange_v2", ctypes.byref(start_), ctypes.byref(size), address)
     return start_.value, size.value
@@ -189,14 +189,14 @@ def read(address: int, size: int) -> list[int]:
 
 
 def same(address: int, data: bytes) -> bool:
-    """Whether these bytes are there."""
+    """Whether memory contains these bytes."""
     found = ctypes.create_string_buffer(len(data))
     call("cuMemcpyDtoH_v2", found, address, len(data))
     return found.raw == data
 
 
 def text(address: int, size: int) -> str:
-    """What was written, as text."""
+    """The bytes in memory, as text."""
     return bytes(read(address, size)).decode("latin-1")
 
 
@@ -217,7 +217,7 @@ def pool_of(device: int = 0) -> int:
 
 
 def pool_at(where: int, kind: int, device: int = 0) -> int:
-    """The current one of a place and a kind of memory."""
+    """The current pool of a location and a kind of memory."""
     return int(told("cuMemGetMemPool", location(device, where), kind))
 
 
@@ -270,7 +270,7 @@ def release(handle: int) -> None:
 
 
 def opened(handle: int, size: int) -> int:
-    """An address that shows the memory of a handle."""
+    """A new address that maps a handle's memory."""
     address = reserve(size)
     map_at(address, size, handle)
     return address
@@ -280,7 +280,7 @@ def opened(handle: int, size: int) -> int:
 
 
 def state_of(pid: int) -> int:
-    """Where a process stands on its way from its card."""
+    """A process's state in the driver's checkpoint."""
     state = INT(-1)
     call("cuCheckpointProcessGetState", pid, ctypes.byref(state))
     return state.value
@@ -352,7 +352,7 @@ def host(size: int) -> int:
 
 
 def peek(address: int, size: int) -> str:
-    """What the program itself sees at an address."""
+    """The bytes that the program itself reads at an address."""
     return ctypes.string_at(address, size).decode("latin-1")
 
 
@@ -386,7 +386,7 @@ def _work(context: int, number: int, failed: list[str]) -> None:
 
 
 def hammer(count: int) -> list[str]:
-    """Threads that allocate, write, read and free; what went wrong."""
+    """Threads that allocate, write, read and free; returns their failures."""
     context, failed = told("cuCtxGetCurrent"), list[str]()
     threads = [threading.Thread(target=_work, args=(context, number, failed)) for number in range(count)]
     several([thread.start for thread in threads])
@@ -395,7 +395,7 @@ def hammer(count: int) -> list[str]:
 
 
 def race(count: int, turns: int, size: int = 2 * MIB, *, keeps: bool = False) -> list[int]:
-    """Threads that take memory of two kinds, and give it back unless they keep it; the errors that they got."""
+    """Threads that allocate memory of two kinds, and free it unless they keep it; returns their errors."""
     context, wrong = told("cuCtxGetCurrent"), list[int]()
 
     def work(number: int) -> None:
@@ -417,7 +417,7 @@ def race(count: int, turns: int, size: int = 2 * MIB, *, keeps: bool = False) ->
 
 
 def forked() -> int:
-    """What the driver tells a child of this process."""
+    """The driver's result in a child of this process."""
     pid = os.fork()
     if pid:
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
@@ -429,7 +429,7 @@ def forked() -> int:
 
 
 def answered(line: str, names: dict[str, Any]) -> tuple[str, object]:
-    """("ok", value), ("cuda", the error), or ("error", what happened). A line is an expression or a statement."""
+    """("ok", value), ("cuda", the error), or ("error", the exception). A line is an expression or a statement."""
     try:
         try:
             value = eval(line, names)  # noqa: S307 (the test's own)
@@ -444,11 +444,11 @@ def answered(line: str, names: dict[str, Any]) -> tuple[str, object]:
 
 
 def main(names: dict[str, Any]) -> None:
-    """Until there are no more lines, which see these names."""
+    """Answer until there are no more lines, which can use these names."""
     for line in sys.stdin:
         sys.stdout.write(json.dumps(answered(line.strip(), names)) + "\n")
         sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    main(dict(globals()))  # what lines bind hides nothing from the calls above
+    main(dict(globals()))  # names bound by lines do not shadow the calls above

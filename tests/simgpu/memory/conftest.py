@@ -1,4 +1,4 @@
-"""What tests of memory share: a node that runs, and a program on it."""
+"""Fixtures of the memory tests: a running node, and a program on it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.simgpu import card, simulated_node
 
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[SimulatedNode]:
-    """Two small cards: 1 GiB of which a context takes 64 MiB."""
+    """Two small cards: 1 GiB, of which a context takes 64 MiB."""
     small = card("t4", memory_mib=1024, reserved_mib=0, context_mib=64, graph_node_kib=0)
     with simulated_node(tmp_path, cards=(small, small)) as made:
         yield made

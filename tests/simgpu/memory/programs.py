@@ -1,4 +1,4 @@
-"""Programs that use a card's memory, as tests see them: child processes that do what they are told (client.py)."""
+"""Programs that use a card's memory: child processes that execute a test's lines (client.py)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Program(Steered):
 
 @contextmanager
 def program(node: SimulatedNode, *, device: int | None = 0, pass_fds: Sequence[int] = ()) -> Generator[Program]:
-    """One that computes on a device, unless that is None."""
+    """A program that computes on a device, unless that is None."""
     with Program(node, pass_fds=pass_fds) as started:
         if device is not None:
             started.ask(f"start({device})")
@@ -42,7 +42,7 @@ def program(node: SimulatedNode, *, device: int | None = 0, pass_fds: Sequence[i
 
 @contextmanager
 def received(sender: Steered, descriptor: int) -> Generator[int]:
-    """A descriptor of another process, as one of ours that children inherit."""
+    """A descriptor of another process, duplicated into ours for children to inherit."""
     file = os.open(f"/proc/{sender.pid}/fd/{descriptor}", os.O_RDONLY)
     os.set_inheritable(file, True)
     try:
@@ -52,7 +52,7 @@ def received(sender: Steered, descriptor: int) -> Generator[int]:
 
 
 def used(node: SimulatedNode, card: int = 0) -> int:
-    """Bytes that simgpud says are taken."""
+    """Used bytes according to simgpud."""
     return node.status()[card].used_bytes
 
 

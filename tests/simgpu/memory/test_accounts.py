@@ -1,6 +1,6 @@
 """Whatever programs do and however they die, every byte of the card is accounted for.
 
-The model knows sizes and addresses only: small memory costs the 2 MiB blocks that its addresses lie in.
+The model knows sizes and addresses only: small memory costs the 2 MiB blocks that contain its addresses.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ pytestmark = pytest.mark.slow
 
 
 def chance(seed: float) -> random.Random:
-    """The same story for the same seed."""
+    """The same sequence for the same seed."""
     return random.Random(seed)  # noqa: S311 - it makes a story, no secrets
 
 
 def uses(node: SimulatedNode, size: int) -> bool:
-    """Whether so much of the first card is taken."""
+    """Whether this much of the first card is used."""
     return used(node) == size
 
 
 class Model:
-    """A program, and what its memory must cost."""
+    """A program, and the expected cost of its memory."""
 
     def __init__(self, one: Program, chosen: random.Random) -> None:
         self._one, self._chosen = one, chosen
@@ -55,7 +55,7 @@ class Model:
         self._others: list[tuple[str, int]] = []
 
     def cost(self) -> int:
-        """Bytes beyond the context, pools and graphs by what they say themselves."""
+        """Bytes beyond the context; pools and graphs by their own figures."""
         small = {address // BLOCK for address, size in self._blocks.items() if size <= MIB}
         large = sum(rounded(size, BLOCK) for size in self._blocks.values() if size > MIB)
         kept = self._one.ask(f"pool_get(pool_of(), {RESERVED}) + graph_memory({GRAPH_RESERVED})")

@@ -1,4 +1,4 @@
-"""Arrays cost what their format says, and show what was copied to them."""
+"""Arrays cost what their format implies, and contain what was copied to them."""
 
 from __future__ import annotations
 

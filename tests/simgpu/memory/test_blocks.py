@@ -60,7 +60,7 @@ def test_a_context_takes_only_its_own_memory_with_it(node: SimulatedNode, one: P
     assert one.error("free(b)") == INVALID_VALUE
     one.ask("free_async(p)")
     one.ask("free(a)")
-    assert used(node) == before - 3 * BLOCK  # the free synchronised, so the pool gave its chunk back
+    assert used(node) == before - 3 * BLOCK  # the free synchronised, so the pool freed its chunk
 
 
 def test_two_hundred_threads_allocate_and_free_as_one_would(node: SimulatedNode, one: Program) -> None:

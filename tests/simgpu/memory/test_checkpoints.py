@@ -1,4 +1,4 @@
-"""A process is taken from its card and brought back by another one, as a real driver does it."""
+"""A process is checkpointed off its card and restored by another one, as by a real driver."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def test_large_memory_of_a_large_card_swallows_what_is_written_and_reads_as_zero
 
 
 def test_copies_take_their_bytes_at_the_rate_of_bus_or_card(node: SimulatedNode) -> None:
-    """12 GB/s over the bus, which takes nothing of the card's own time; 320 GB/s on the card, which simgpud saw."""
+    """12 GB/s over the bus, which takes none of the card's own time; 320 GB/s on the card, which simgpud saw."""
     with program(node, device=1) as two:
         two.ask("a, b, h = alloc(120 * MIB), alloc(120 * MIB), host(120 * MIB)")
         two.ask("write(a, 'x')")

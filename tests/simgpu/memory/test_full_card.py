@@ -1,4 +1,4 @@
-"""A full, lost or failing card says so, and nothing is lost with it."""
+"""A full, lost or failing card returns errors, and nothing is lost with it."""
 
 from __future__ import annotations
 

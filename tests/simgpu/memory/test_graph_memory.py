@@ -1,4 +1,4 @@
-"""What graphs allocate has an address for ever, and memory from a launch to its free."""
+"""Memory allocated by graphs has a permanent address, and is backed from a launch to its free."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What programs take of a card beside what they allocate."""
+"""Programs' use of a card beside their allocations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MIB = 1 << 20
 OUT_OF_MEMORY = 2
 MODULE = 2 * MIB
 LOCALS = 40 * MIB
-"""Each KiB for all threads that the card can have at once."""
+"""Each KiB, for as many threads as the card can hold at once."""
 
 
 def used(node: SimulatedNode) -> int:

@@ -1,4 +1,4 @@
-"""Managed memory on a card that pages it: more than the card has, which costs time whenever it is used."""
+"""Managed memory on a card that pages it: it may exceed the card, which costs time at every use."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def held(node: SimulatedNode, one: Program) -> int:
 
 
 def busy_ns(node: SimulatedNode, one: Program, line: str) -> int:
-    """What that has of the card's time."""
+    """Card time of the program while it executes the line."""
     before = next(each.busy_ns for each in node.status()[0].processes if each.pid == one.pid)
     one.ask(line)
     one.ask("synchronize()")
@@ -72,7 +72,7 @@ def test_kernels_wait_for_what_they_touch_and_for_what_must_leave(
 
 
 def test_more_than_the_whole_card_is_missing_each_time(node: SimulatedNode, one: Program) -> None:
-    """What is touched in rounds and does not fit has always just left."""
+    """Memory that is used cyclically and does not fit was always evicted just before."""
     one.ask("[managed(128 * MIB) for _ in range(16)]")
     waits_ns = 2048 * MIB // FAULTS + 2048 * MIB // EVICTIONS
     one.ask("launch('sim_1ms_managed')")

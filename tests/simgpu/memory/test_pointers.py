@@ -1,4 +1,4 @@
-"""A pointer tells what it is."""
+"""A pointer's attributes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pools keep what was freed, hand it out in the order of streams, and give it back when they must."""
+"""Pools keep freed memory, reuse it in stream order, and free it when they must."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory of one process in another: the same bytes, as long as either wants them."""
+"""Memory of one process in another: the same bytes, for as long as either holds them."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ FORGED = (
     (40, "ff" * 8),
     (40, "00" * 8),
 )
-"""Where in a handle, and what is written there."""
+"""Offsets in a handle, and the bytes written there."""
 
 
 def test_forged_handles_are_refused(node: SimulatedNode, one: Program, two: Program) -> None:

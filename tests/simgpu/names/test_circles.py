@@ -1,6 +1,6 @@
-"""No files of the simulated driver use each other in a circle: each can be read with what lies below it.
+"""No cyclic dependencies between files of the simulated driver: each can be read with those below it.
 
-What is used upward stands in a table of constants of `parts.c`, and is never called by its name.
+Functions used upward are in a table of constants of `parts.c`, and are never called by name.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ TABLES: Final = "parts"
 UNDEFINED: Final = "U"
 CODE: Final = "T"
 STAND_IN: Final = "W"
-"""A weak name, as `absent.c` has for each function that is not simulated."""
+"""A weak name, as in `absent.c` for each function that is not simulated."""
 
 
 def circle(uses: Mapping[str, set[str]]) -> list[str]:
-    """Files of which each uses the one before it."""
+    """Files, each of which uses the previous one."""
     try:
         TopologicalSorter(uses).prepare()
     except CycleError as error:
@@ -37,7 +37,7 @@ def circle(uses: Mapping[str, set[str]]) -> list[str]:
 
 
 def symbols(path: Path) -> Mapping[str, str]:
-    """The global names of an object, each with nm's letter for what it is there."""
+    """The global names of an object, each with nm's letter for its kind."""
     listed = subprocess.check_output(["nm", "--extern-only", "--format=posix", str(path)], text=True)
     return {line.split()[0]: line.split()[1] for line in listed.splitlines()}
 
@@ -71,7 +71,7 @@ def test_files_of_a_folder_use_each_other_in_no_circle(
 
 
 def test_a_circle_would_be_found(objects: dict[str, dict[str, Mapping[str, str]]]) -> None:
-    """Such as a clock that asks for a stream."""
+    """Such as a clock that uses a stream."""
     files = dict(objects["cuda"])
     files["clock"] = {**files["clock"], "stream_new": UNDEFINED}
     assert {"clock", "streams"} <= set(circle(uses_of(files)))
@@ -79,7 +79,7 @@ def test_a_circle_would_be_found(objects: dict[str, dict[str, Mapping[str, str]]
 
 @pytest.mark.parametrize("folder", ["cuda", "nvml"])
 def test_tables_hold_constants_alone(objects: dict[str, dict[str, Mapping[str, str]]], folder: str) -> None:
-    """A function there would be called upward by its name."""
+    """A function there would be an upward call by name."""
     kinds = set(objects[folder][TABLES].values())
     assert kinds - {UNDEFINED}
     assert CODE not in kinds

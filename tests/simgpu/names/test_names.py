@@ -111,7 +111,7 @@ FORMS: Final = [
     ("cuStreamGetCaptureInfo", 12030, 0, "cuStreamGetCaptureInfo_v3"),
     ("cuEventElapsedTime", 12080, 0, "cuEventElapsedTime_v2"),
 ]
-"""Beside those of the conformance cases."""
+"""Forms in addition to those of the conformance cases."""
 
 
 def test_a_name_has_the_form_of_the_version_and_of_the_default_stream_that_is_asked_for(node: SimulatedNode) -> None:

@@ -1,4 +1,4 @@
-"""Nothing is simulated that nothing uses: each simulated name has a user here, or in a program that is named."""
+"""No function is simulated without a user: each simulated name has a user here, or in a listed program."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ USERS: Final = (
     "tests",
 )
 OWN: Final = CHECKOUT / "tests/simgpu"
-"""The simulation's own tests: a function that they alone use is not needed."""
+"""The simulation's own tests: a function that only they use is not needed."""
 FORM: Final = re.compile(r"(_v\d+)?(_pt[sd][sz])?$")
 OTHERS: Final = {
-    "cuGetExportTable",  # libcudart asks for it at its start
-    "cuMemAllocHost",  # pinned memory of frameworks, which nothing limits yet
-    "cuMemPoolExportToShareableHandle",  # without it a program could not come by what its counterpart takes
+    "cuGetExportTable",  # libcudart calls it when it starts
+    "cuMemAllocHost",  # pinned memory of frameworks, which is not limited yet
+    "cuMemPoolExportToShareableHandle",  # otherwise its counterpart's argument would be unobtainable
 }
 NVIDIAS_PROGRAMS: Final = {
     "nvmlComputeInstanceGetInfo",
@@ -43,14 +43,14 @@ NVIDIAS_PROGRAMS: Final = {
     "nvmlGpuInstanceGetComputeInstanceProfileInfo",
     "nvmlGpuInstanceGetInfo",
 }
-"""Called by the device plugin 0.18 or the container toolkit 1.18, besides what others here call."""
+"""Called by the device plugin 0.18 or the container toolkit 1.18, in addition to the other calls here."""
 FACTS_OF_CARDS: Final = {
     "nvmlDeviceGetEccMode",
     "nvmlDeviceGetMaxPcieLinkGeneration",
     "nvmlDeviceGetMaxPcieLinkWidth",
     "nvmlDeviceGetTotalEccErrors",
 }
-"""What `partage simgpu inject` and profiles set, and programs could not see otherwise."""
+"""Set by `partage simgpu inject` and profiles, and otherwise invisible to programs."""
 
 
 def family(name: str) -> str:

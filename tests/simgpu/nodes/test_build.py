@@ -1,4 +1,4 @@
-"""Programs are built once for each state of their sources, and a half build is never used."""
+"""Programs are built once for each state of their sources, and an incomplete build is never used."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ print(build.built(into=Path(sys.argv[2])))
 
 
 class Place:
-    """Sources of one small program, and where builds go."""
+    """Sources of one small program, and the folder of builds."""
 
     def __init__(self, folder: Path) -> None:
         self.sources, self.builds, self.count = folder / "sources", folder / "builds", folder / "count"
@@ -106,7 +106,7 @@ def test_two_builders_at_once_make_one_build(place: Place) -> None:
 def test_a_builder_that_is_killed_leaves_nothing_that_is_used(place: Place) -> None:
     killed = place.builder(slowly="echo broken > $@ && sleep 1000")
     found("it compiles", lambda: list(place.builds.glob("work-*/out/objects/main.o")))
-    os.killpg(killed.pid, signal.SIGKILL)  # with its make, which began the session with it
+    os.killpg(killed.pid, signal.SIGKILL)  # with its make, which belongs to its session
     killed.communicate()
     assert not [path for path in place.builds.iterdir() if (path / "simgpud").exists()]
     products = build.built(into=place.builds)

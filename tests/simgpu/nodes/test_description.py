@@ -1,4 +1,4 @@
-"""What a node is, expanded from its cards."""
+"""A node's facts, derived from its cards."""
 
 from __future__ import annotations
 

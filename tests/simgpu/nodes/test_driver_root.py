@@ -1,4 +1,4 @@
-"""A node's folder is laid out as a driver is installed."""
+"""A node's folder has the layout of an installed driver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MIG instances go where the hardware can hold them."""
+"""MIG instances are placed where the hardware can hold them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes start, answer, crash and come again; and only ever the right process is ended."""
+"""Nodes start, answer, crash and restart; only the right process is ever ended."""
 
 from __future__ import annotations
 

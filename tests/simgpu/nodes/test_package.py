@@ -1,4 +1,4 @@
-"""The simulation is a distribution of its own: it has its sources, and builds them into the cache of a user."""
+"""The simulation is a separate distribution: it contains its sources, and builds them into a user's cache."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ sys.path[:] = [folder for folder in sys.path if not folder.endswith("/simgpu")]
 from partage_cli.main import main
 main()
 """
-"""The command line where that distribution is not installed."""
+"""The command line without that distribution."""
 USE: Final = """
 from partage_simgpu.build import built, sources
 from partage_simgpu.profiles import profile_names
@@ -46,7 +46,7 @@ print(*profile_names())
 
 
 def unpacked(project: Path, folder: Path) -> set[str]:
-    """Where the content of its wheel would lie when it is installed; the paths in it."""
+    """Unpack the project's wheel below the folder, as if installed; return its paths."""
     argv = [sys.executable, "-c", WHEEL, str(project), str(folder)]
     wheel = subprocess.run(argv, capture_output=True, text=True, check=True).stdout.strip()
     with zipfile.ZipFile(wheel) as archive:

@@ -1,4 +1,4 @@
-"""The page about simulated GPUs says what is there, and names nothing that is not."""
+"""The page about simulated GPUs describes what exists, and names nothing else."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def section(heading: str) -> str:
 
 
 def first_column(text: str) -> list[str]:
-    """What is written as code in the first cell of each row."""
+    """The code spans in the first cell of each row."""
     cells = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
     return [word for cell in cells for word in re.findall(r"`([^`]+)`", cell)]
 
@@ -53,7 +53,7 @@ def test_every_fault_of_the_page_is_one_that_the_command_line_takes(words: str) 
     words_left = words.split()
     while isinstance(meant, click.Group):
         meant = meant.commands[words_left.pop(0)]
-    with meant.make_context(words, words_left) as context:  # which raises for words that it does not take
+    with meant.make_context(words, words_left) as context:  # raises on unknown words
         assert not context.args
 
 

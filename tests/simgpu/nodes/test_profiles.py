@@ -1,4 +1,4 @@
-"""Cards that come with partage, and cards of your own."""
+"""Cards that partage provides, and users' own cards."""
 
 from __future__ import annotations
 

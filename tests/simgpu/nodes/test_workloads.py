@@ -1,4 +1,4 @@
-"""The small programs that use a card: each does what it says, and tells it in one line."""
+"""The small programs that use a card: each does its work, and reports it in one line."""
 
 from __future__ import annotations
 

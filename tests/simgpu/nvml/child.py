@@ -1,6 +1,6 @@
 """Runs in a child process that has the simulated driver: answers each line of Python with a line of JSON.
 
-Lines see all of pynvml, the plain `library`, and `use`, which speaks to simgpud as libcuda does and needs no CUDA.
+Lines can use all of pynvml, the plain `library`, and `use`, which talks to simgpud as libcuda does and needs no CUDA.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ callers: list[Caller] = []
 
 
 def use(root: Path, card: int, *amounts: int, kind: int = BLOCK) -> list[int]:
-    """This process begins to compute on a card, with so much memory, and goes on until it ends. What it was told."""
+    """Attach this process to a card, with this much memory, until it ends; return the results."""
     caller = Caller(root)
     callers.append(caller)
     replies = [caller.call(Ask.ATTACH, card=card)]
@@ -28,7 +28,7 @@ def use(root: Path, card: int, *amounts: int, kind: int = BLOCK) -> list[int]:
 
 
 def plain(value: object) -> object:
-    """The same as JSON can say it."""
+    """The same in types that JSON has."""
     if isinstance(value, (ctypes.Structure, ctypes.Union)):
         value = {name[0]: getattr(value, name[0]) for name in value._fields_}
     elif type(value).__module__ == "ctypes":  # a c_uint or the like
@@ -47,7 +47,7 @@ def plain(value: object) -> object:
 
 
 def answered(line: str, names: dict[str, Any]) -> tuple[str, object]:
-    """("ok", value), ("nvml", its error's number), or ("error", what happened)."""
+    """("ok", value), ("nvml", its error's number), or ("error", the exception)."""
     try:
         return "ok", plain(eval(line, names))  # noqa: S307 (the test's own)
     except names["NVMLError"] as error:
@@ -57,7 +57,7 @@ def answered(line: str, names: dict[str, Any]) -> tuple[str, object]:
 
 
 def main(root: str) -> None:
-    """Until there are no more lines."""
+    """Answer until there are no more lines."""
     names: dict[str, Any] = {"library": ctypes.CDLL("libnvidia-ml.so.1"), "use": partial(use, Path(root))}
     exec("from pynvml import *; import ctypes, os, struct, threading, time", names)  # noqa: S102
     for line in sys.stdin:

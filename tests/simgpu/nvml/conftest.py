@@ -1,4 +1,4 @@
-"""What tests of NVML share: nodes that run, and programs on them."""
+"""Fixtures of the NVML tests: running nodes, and programs on them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def node(tmp_path: Path) -> Iterator[SimulatedNode]:
 
 @pytest.fixture
 def mig_node(tmp_path: Path) -> Iterator[SimulatedNode]:
-    """An H100 of which two instances are made."""
+    """An H100 with two instances."""
     with simulated_node(tmp_path, cards=(card("h100", mig=("1g.10gb", "3g.40gb")),)) as made:
         yield made
 

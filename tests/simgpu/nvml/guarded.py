@@ -1,8 +1,8 @@
-"""Runs in a child process: calls every function of pynvml for every card, with nothing but holes behind what it fills.
+"""Runs in a child process: calls every function of pynvml for every card, with a guard page behind each output.
 
-Whatever pynvml passes by reference is moved to the end of a page that is followed by one that may not be touched, and
-back after the call. A library that writes more than the caller's struct holds ends the process. What is printed is
-JSON: for each card, for each function, what it answered.
+Whatever pynvml passes by reference is moved to the end of a page that is followed by an inaccessible one, and back
+after the call. A library that writes beyond the caller's struct crashes the process. The output is JSON: the result of
+each function, for each card.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from simgpu.nvml.child import answered, plain
 
-pynvml: Any = importlib.import_module("pynvml")  # which is on the path of this process alone
+pynvml: Any = importlib.import_module("pynvml")  # on the path of this process alone
 
 _PAGE = mmap.PAGESIZE
 _PROT_NONE = 0
@@ -26,11 +26,11 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 NOT_CALLS = {"nvmlStructToFriendlyObject", "nvmlFriendlyObjectToStruct", "nvmlExceptionClass"}
 LIFE = {"nvmlInit", "nvmlInitWithFlags", "nvmlShutdown"}
-"""Called by hand, around the others."""
+"""Called explicitly, around the others."""
 
 
 class Hole:
-    """Pages that end in one that may not be touched."""
+    """Pages that end before an inaccessible one."""
 
     def __init__(self, size: int) -> None:
         pages = -(-size // _PAGE)
@@ -72,24 +72,24 @@ class Guarded:
 
 
 def referenced(argument: Any) -> Any:
-    """What is passed by reference, or nothing."""
+    """The object passed by reference, if any."""
     if type(argument).__name__ == "CArgObject":
         return argument._obj
     if isinstance(argument, (ctypes.Array, ctypes.Structure)):
         return argument
     if type(argument).__name__.startswith("LP_") and bool(argument) and ctypes.sizeof(argument.contents) > 0:
-        return argument.contents  # what has no size is a handle
+        return argument.contents  # an object without a size is a handle
     return None
 
 
 def guard_all() -> None:
-    """All that pynvml calls from now on."""
+    """Guard all later calls of pynvml."""
     find: Callable[[str], Any] = pynvml._nvmlGetFunctionPointer
     pynvml._nvmlGetFunctionPointer = lambda name: Guarded(find(name))
 
 
 def functions() -> Iterator[tuple[str, Any]]:
-    """The public API, but for what begins and ends it."""
+    """The public API, except for initialisation and shutdown."""
     for name, function in sorted(vars(pynvml).items()):
         is_ours = inspect.isfunction(function) and name.startswith("nvml")
         if is_ours and name not in NOT_CALLS | LIFE:
@@ -104,11 +104,11 @@ maxGpuClockMHz maxGraphicsClockMHz limit isRestricted sampling_type perfPolicyTy
 newState virtualization_mode encoder_capacity p2pIndex encoderQueryType engProfile computeInstanceId sensorindex pstate
 clockType powerScope powerLimit max_atk_adv result vgpuInstance nvmlErrorCode eventDataSize c_ccMemSize sourceFilter
 """
-"""Parameters for which 0 is an argument."""
+"""Parameters for which 0 is valid."""
 
 
 class World:
-    """Arguments for one device, by the names that pynvml gives its parameters."""
+    """Arguments for one device, by pynvml's parameter names."""
 
     def __init__(self, device: Any) -> None:
         handles = "handle device handle1 handle2 device1 device2 migDevice"
@@ -121,13 +121,13 @@ class World:
             self._known["gpuInstance"] = instances[0]
 
     def argument(self, name: str) -> Any:
-        """One that makes sense, or room for anything."""
+        """A sensible value, or space for any."""
         if name in {"eventSet", "setHandle"}:
             return pynvml.nvmlEventSetCreate()  # each its own: one of the functions frees it
         return self._known.get(name, ctypes.create_string_buffer(1 << 16))
 
     def arguments(self, function: Any) -> list[Any]:
-        """For all parameters that must be given."""
+        """Arguments for all required parameters."""
         if function is pynvml.nvmlDeviceGetRunningProcessDetailList:
             return [self._device, pynvml.nvmlProcessDetailList_v1, pynvml.NVML_PROCESS_MODE_COMPUTE]
         parameters = inspect.signature(inspect.unwrap(function)).parameters.values()
@@ -156,7 +156,7 @@ def devices() -> Iterator[Any]:
 
 
 def called(device: Any) -> dict[str, tuple[str, object]]:
-    """What every function answers for this device."""
+    """The result of every function for this device."""
     world, said = World(device), {}
     for name, function in functions():
         print(name, file=sys.stderr, flush=True)  # noqa: T201 (the last one, if the process dies)

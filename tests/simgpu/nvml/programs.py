@@ -1,4 +1,4 @@
-"""Programs that use NVML on a simulated node, as tests see them."""
+"""Programs that use NVML on a simulated node."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ MIB = 1 << 20
 
 
 def environment(node: SimulatedNode) -> dict[str, str]:
-    """For a child that has the node's driver and our own modules."""
+    """The environment of a child with the node's driver and our own modules."""
     return {**node.environment, "PYTHONPATH": str(TESTS)}
 
 
 class Program(Steered):
-    """A process with pynvml (see child.py) that does what it is told, one line after the other."""
+    """A process with pynvml (see child.py) that executes one line after the other."""
 
     def __init__(self, node: SimulatedNode, *, before: tuple[str, ...] = ()) -> None:
         command = [*before, sys.executable, str(CHILD), str(node.root)]
@@ -37,7 +37,7 @@ class Program(Steered):
 
 @contextmanager
 def bare_program(node: SimulatedNode, *, before: tuple[str, ...] = ()) -> Generator[Program]:
-    """One that has not called NVML yet."""
+    """A program that has not called NVML yet."""
     started = Program(node, before=before)
     try:
         yield started
@@ -50,7 +50,7 @@ def bare_program(node: SimulatedNode, *, before: tuple[str, ...] = ()) -> Genera
 
 @contextmanager
 def program(node: SimulatedNode, *, before: tuple[str, ...] = ()) -> Generator[Program]:
-    """One with NVML initialised, and `card` the handle of the node's first card."""
+    """A program with NVML initialised, and `card` the handle of the node's first card."""
     with bare_program(node, before=before) as started:
         started.ask("nvmlInit()")
         started.ask("(card := nvmlDeviceGetHandleByIndex(0)) and None")

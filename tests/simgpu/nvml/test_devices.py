@@ -1,4 +1,4 @@
-"""Which cards there are, how they are found, and what they say of themselves."""
+"""Cards: their number, their lookup, and their properties."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_handle_that_is_none_is_refused_unread(nvml: Program) -> None:
 
 
 def test_no_function_falls_over_null_pointers(node: SimulatedNode, nvml: Program) -> None:
-    """Every name of the library, with nothing at all, and then on a good handle with nothing to write to."""
+    """Every function of the library, with null pointers only, and then on a valid handle with null outputs."""
     listed = subprocess.check_output(["nm", "-D", "--defined-only", str(node.library("nvml"))], text=True)
     names = {line.split()[-1] for line in listed.splitlines()} - {"nvmlErrorString", "nvmlShutdown"}
     of_a_card = {name for name in names if name.startswith("nvmlDeviceGet") and "Handle" not in name}

@@ -1,4 +1,4 @@
-"""Each program that waits for an event hears it once, and no other does."""
+"""Each program that waits for an event gets it once, and no other does."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LONG_MS = 60_000
 
 
 def register(one: Program, *, card: str = "card", kinds: str = "nvmlEventTypeXidCriticalError") -> None:
-    """The program's `events` is a set that waits for XIDs of its first card."""
+    """Bind the program's `events` to a set that waits for XIDs of its first card."""
     one.ask("(events := nvmlEventSetCreate()) and None")
     one.ask(f"nvmlDeviceRegisterEvents({card}, {kinds}, events)")
 

@@ -1,4 +1,4 @@
-"""What simgpud makes go wrong with NVML goes wrong for every call, and ends when it is told to."""
+"""NVML faults injected by simgpud affect every call, and end on command."""
 
 from __future__ import annotations
 

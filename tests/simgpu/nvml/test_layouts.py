@@ -1,4 +1,4 @@
-"""The library lays out structs as NVIDIA's header does."""
+"""The library's struct layouts are those of NVIDIA's header."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ LAYOUTS = {
     "nvml_fabric": "nvmlGpuFabricInfo_t",
     "nvml_fabric_v3": "nvmlGpuFabricInfo_v3_t",
 }
-"""Of all structs in abi.h; nvml_event_v1 is one that the header no longer has."""
+"""Layouts of all structs in abi.h; the header no longer has nvml_event_v1."""
 FIELDS = {
     "nvml_pci": {"bus": "bus", "device_id": "pciDeviceId", "bus_id": "busId"},
     "nvml_memory": {"free": "free", "used": "used"},

@@ -1,4 +1,4 @@
-"""nvmlInit and nvmlShutdown, forks and threads, and a driver that comes and goes."""
+"""nvmlInit and nvmlShutdown, forks and threads, and a driver that stops and restarts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 
 def test_shutdown_leaves_no_file_open_and_init_begins_anew(node: SimulatedNode) -> None:
     with bare_program(node) as nvml:
-        nvml.ask("0")  # it has read all of itself
+        nvml.ask("0")  # it has loaded all its own modules
         before = descriptors(nvml.pid)
         for _ in range(20):
             nvml.ask("nvmlInit()")
@@ -78,7 +78,7 @@ def test_a_child_of_a_fork_sees_what_its_parent_sees(nvml: Program, tmp_path: Pa
     count, index, total, processes = json.loads(said.read_text())
     assert (count, index, processes) == (3, 0, [])
     assert total == nvml.ask("nvmlDeviceGetMemoryInfo(card).total")
-    assert nvml.ask("nvmlDeviceGetComputeRunningProcesses(card)") == []  # the parent's connection is as it was
+    assert nvml.ask("nvmlDeviceGetComputeRunningProcesses(card)") == []  # the parent's connection is unaffected
 
 
 def test_threads_that_init_read_and_shut_down_do_not_disturb_each_other(node: SimulatedNode) -> None:

@@ -1,4 +1,4 @@
-"""Drivers from branch 615 on hold control groups to limits of memory; others say that they cannot."""
+"""Drivers from branch 615 on enforce memory limits of cgroups; older ones return that they cannot."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def limit(nvml: Program, group: Path, hard: int, *, soft: int = 0) -> int:
 
 
 def takes(one: Program, mib: int) -> bool:
-    """Whether it got that, and before it a context of 516 MiB, of the first card."""
+    """Whether the first card provided a context of 516 MiB and then this much."""
     return set(one.ask(f"use(0, {mib * MIB})")) == {OK}
 
 

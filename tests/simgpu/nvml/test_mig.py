@@ -1,4 +1,4 @@
-"""MIG instances are devices of their own, under their card."""
+"""MIG instances are separate devices, under their card."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_an_instance_knows_its_card_and_its_numbers(mig_node: SimulatedNode) -> 
 
 
 def test_the_profile_of_an_instance_is_found_among_the_cards_profiles(mig_node: SimulatedNode) -> None:
-    """The way that NVIDIA's own tools find a resource's name."""
+    """NVIDIA's own tools find a resource's name this way."""
     with program(mig_node) as nvml:
         nvml.ask(f"(both := {INSTANCES}) and None")
         for number in (0, 1):

@@ -1,4 +1,4 @@
-"""Memory and processes are what the kernel driver says."""
+"""Memory and processes are those of the kernel driver."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def use(one: Program, card: int, *amounts: int) -> None:
 
 
 def test_older_versions_of_the_list_have_their_own_shapes(nvml: Program) -> None:
-    """The first version has no room for MIG's numbers: entries lie closer."""
+    """The first version has no fields for MIG's numbers: entries are closer together."""
     use(nvml, 0)
     nvml.ask("(words := (ctypes.c_uint32 * 12)(*[0xabababab] * 12)) and None")
     assert nvml.ask("library.nvmlDeviceGetComputeRunningProcesses(card, byref(c_uint(1)), words)") == 0
@@ -42,7 +42,7 @@ def test_all_kinds_of_processes_come_in_one_list(nvml: Program) -> None:
 
 
 def test_managed_memory_is_used_and_no_processs(node: SimulatedNode, nvml: Program) -> None:
-    """As an H200 with driver 580 tells it."""
+    """As on an H200 with driver 580."""
     mine = "[one.usedGpuMemory for one in nvmlDeviceGetComputeRunningProcesses(card)]"
     context = nvml.ask("(use(0), nvmlDeviceGetMemoryInfo(card).used)")[1]
     shown = nvml.ask(mine)

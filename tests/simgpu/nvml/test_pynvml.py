@@ -1,4 +1,4 @@
-"""Bar: all of pynvml's public API, on every kind of card, with a hole behind everything that is filled."""
+"""All of pynvml's public API works on every kind of card, with a guard page behind every output."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from support.simgpu import Card, card, simulated_node
 pytestmark = pytest.mark.slow
 
 HONEST = {NOT_SUPPORTED, INVALID_ARGUMENT, NOT_FOUND, TIMEOUT, VERSION_MISMATCH}
-"""Errors that arguments made up from their names may earn."""
+"""Valid errors for arguments that are made up from their names."""
 WRONGLY_ASKED = {
     "nvmlDeviceGetConfComputeGpuAttestationReport",
     "nvmlDeviceSetHostname_v1",
@@ -28,7 +28,7 @@ WRONGLY_ASKED = {
     "nvmlGpuInstanceGetVgpuTypeCreatablePlacements",
     "nvmlGpuInstanceSetVgpuHeterogeneousMode",
 }
-"""pynvml itself refuses arguments made up from their names, before it calls NVML, which has none of these."""
+"""Pynvml itself refuses arguments made up from their names, before it calls NVML, which has none of these."""
 FOR_ALL_CARDS = {
     "nvmlDeviceGetArchitecture", "nvmlDeviceGetBAR1MemoryInfo", "nvmlDeviceGetBrand", "nvmlDeviceGetClockInfo",
     "nvmlDeviceGetComputeMode", "nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetCpuAffinity",
@@ -54,7 +54,7 @@ FOR_INSTANCES = {
 
 
 def called_on(folder: Path, *cards: str | Card) -> dict[str, dict[str, Any]]:
-    """For each card's UUID, for each function, what it answered."""
+    """The result of each function, for each card's UUID."""
     with simulated_node(folder, cards=cards) as node:
         command = [sys.executable, str(Path(__file__).with_name("guarded.py"))]
         done = subprocess.run(

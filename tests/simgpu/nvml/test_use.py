@@ -1,4 +1,4 @@
-"""How busy cards are, and by whom, follows what programs do with them."""
+"""Utilisation of cards, total and by process, follows programs' use of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FLOOD_S = 60
 def flooded(node: SimulatedNode) -> Generator[int]:
     """A program keeps the node's first card busy; its pid."""
     command = [str(built() / "flood"), "--seconds", str(FLOOD_S), "--kernel-us", "1000"]
-    known = {**node.environment, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}  # as NVML counts; CUDA's own is by speed
+    known = {**node.environment, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}  # as NVML counts; CUDA's default order is by speed
     running = subprocess.Popen(command, env=known, stdout=subprocess.DEVNULL)
     try:
         yield running.pid

@@ -1,4 +1,4 @@
-"""What runs after what: streams of their own, the legacy stream, a thread's default stream. Seen by events' times."""
+"""Order of work: separate streams, the legacy stream, a thread's default stream; measured by events' times."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_time_between_records_in_an_idle_stream_is_real_time(node: SimulatedNode
 
 
 def test_times_of_long_ago_stay_exact_while_another_process_shares_the_card(node: SimulatedNode) -> None:
-    """Each gets half of the card, so every tenth of a second takes two, seen from events that were recorded at once."""
+    """Each gets half of the card, so every tenth of a second takes two, by events that were recorded at once."""
     with running(node, "begin(); launch('sim_forever'); tell(0); input()") as other:
         other.answer()
         times = run(

@@ -1,4 +1,4 @@
-"""A kernel can be made to never end: its process waits for ever, and others share the card with it."""
+"""A kernel can be made to never end: its process waits forever, and others share the card with it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_the_next_kernel_of_one_process_never_ends_and_anothers_does(node: Simul
 
 
 def test_only_one_kernel_is_made_so(node: SimulatedNode) -> None:
-    """In another stream the next one ends: it waits for no other."""
+    """The next one, in another stream, ends: it waits for no other."""
     with running(
         node,
         """

@@ -1,4 +1,4 @@
-"""A timeline as C has it, through ctypes, and what it must do, written down once more in the plainest way.
+"""The C timeline through ctypes, and a model of it in the plainest form.
 
 The model goes from decision to decision and never skips anything; it remembers every run.
 """
@@ -31,7 +31,7 @@ class _Run(ctypes.Structure):
 
 
 class Share(ctypes.Structure):
-    """What one row received, and its latest runs."""
+    """Time received by one row, and its latest runs."""
 
     _fields_ = (("received", ctypes.c_uint64), ("runs", ctypes.c_uint64), ("run", _Run * RUNS))
     received: int
@@ -114,7 +114,7 @@ def _built(name: str, *options: str) -> Path:
 
 
 class Timeline:
-    """One in a memory file of its own, so that processes can share it."""
+    """A timeline in its own memory file, so that processes can share it."""
 
     def __init__(self, start: int = 0) -> None:
         self._library = _library()
@@ -132,7 +132,7 @@ class Timeline:
         os.close(self.fd)
 
     def begin(self, row: int) -> None:
-        """As simgpud does for a new process, and when one is gone."""
+        """Reset the row as simgpud does when a process begins and when it is gone."""
         self._library.sim_row_reset(ctypes.byref(self._at), ctypes.c_uint32(row))
 
     def publish(self, row: int, end: int) -> None:
@@ -160,7 +160,7 @@ class Timeline:
         return int(self._library.sim_wall_of(ctypes.byref(share), ctypes.c_uint64(local)))
 
     def snapshot(self) -> tuple[int, list[int]]:
-        """What is decided, as one: the wall time, and what each row received."""
+        """A consistent state: the wall time, and the time that each row received."""
         while True:
             current = self._line.current
             copy = _Snapshot.from_buffer_copy(self.memory, _slot_at(current))
@@ -168,7 +168,7 @@ class Timeline:
                 return copy.wall, [copy.share[row].received for row in range(copy.rows)]
 
     def current_at(self) -> int:
-        """Where the current snapshot begins."""
+        """Offset of the current snapshot."""
         return _slot_at(self._line.current)
 
     def write(self, at: int, number: int) -> None:
@@ -183,7 +183,7 @@ class Timeline:
 
 @dataclass
 class Model:
-    """The rules: one row after the other, a slice each, while several have work; one alone runs on."""
+    """The rules: with several ready rows, one slice each in turn; a single ready row runs on."""
 
     rows: int
     slice: int = SLICE
@@ -196,8 +196,8 @@ class Model:
 
     def __post_init__(self) -> None:
         self.published, self.received = [0] * self.rows, [0] * self.rows
-        self.runs = [[(0, 0)] for _ in range(self.rows)]  # a row is given to a process at 0
-        self._ran: tuple[int, int] | None = None  # who ran last, until when
+        self.runs = [[(0, 0)] for _ in range(self.rows)]  # a row is assigned to a process at 0
+        self._ran: tuple[int, int] | None = None  # the last row to run, and until when
 
     def advance(self, now: int) -> None:
         while self.wall < now and (ready := self._ready()):

@@ -1,4 +1,4 @@
-"""Every process that computes may write anything into a timeline: reading it ends, and is safe."""
+"""Every process that computes may write anything into a timeline: reading it terminates, and is safe."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_any_words_in_a_timeline_lead_to_an_answer(seed: int, width: int, now: i
 
 @pytest.mark.slow
 def test_processes_that_are_killed_or_stopped_anywhere_cost_the_others_no_time(line: Timeline) -> None:
-    """One row has endless work, so every nanosecond goes to some row: the sum must be right to the last one."""
+    """One row has endless work, so every nanosecond goes to some row: the sum must be exact."""
     start, chance, victims = line.wall(), random.Random(0), 0  # noqa: S311 - it chooses victims
     for row in (0, *_OF_WORKERS):
         line.begin(row)
@@ -68,7 +68,7 @@ def test_processes_that_are_killed_or_stopped_anywhere_cost_the_others_no_time(l
 
 
 def _passes(line: Timeline, start: int) -> None:
-    """The card goes on, and what was given is the time that passed."""
+    """The card goes on, and the received times add up to the elapsed time."""
     before = line.share(0).received
     while line.share(0).received <= before:
         line.advance(time.monotonic_ns(), writer=0)

@@ -1,4 +1,4 @@
-"""How a card's time passes between processes: nothing is lost, none is favoured, and looking changes nothing."""
+"""A card's time is shared by processes: nothing is lost, none is favoured, and reading changes nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STEPS = st.lists(
     st.tuples(st.one_of(st.just(0), _TIMES), st.integers(0, 4), st.one_of(_TIMES, st.just(0), st.just(A_DAY))),
     max_size=25,
 )
-"""After so much time, this row publishes so much more work."""
+"""After a time, this row publishes an amount of further work."""
 
 
 @pytest.fixture
@@ -34,7 +34,10 @@ def _begun(rows: int) -> Timeline:
 
 
 def _play(line: Timeline, steps: list[tuple[int, int, int]], looks: list[int] | None = None) -> int:
-    """As processes do: who publishes after a rest first brings the card to now. Ends the moment after the last step."""
+    """Play the steps as processes do: before it publishes after a rest, a process advances the card to now.
+
+    Returns a moment after the last step.
+    """
     now = 0
     for time, row, work in steps:
         for look in looks or ():

@@ -1,4 +1,4 @@
-"""The cheap clock that keeps launches cheap never says too little: a card that is idle is never taken for busy."""
+"""The cheap clock that keeps launches cheap never lags: an idle card is never taken for busy."""
 
 from __future__ import annotations
 

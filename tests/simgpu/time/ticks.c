@@ -1,5 +1,5 @@
-/* Asks the cheap clock again and again beside the real one, from two threads. Prints how often it said too little, and
- * how often it said anything. */
+/* Reads the cheap clock repeatedly beside the real one, from two threads. Prints how often it lagged, and how often it
+ * had a value. */
 #include "../../../simgpu/native/cuda/ticks.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* A process that computes on a timeline until it is killed: publishes a little work again and again and advances. */
+/* A process that computes on a timeline until it is killed: repeatedly publishes a little work and advances. */
 #include "timeline.h"
 
 #include <stdlib.h>

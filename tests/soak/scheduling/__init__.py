@@ -1,5 +1,5 @@
 """The parts of `soak scheduler`.
 
-`users` have pods that come and go, `fleet` has nodes that change, `replicas` are killed by `fighting`, and `history`
-judges all of it.
+`users` creates and deletes pods, `fleet` changes nodes, `fighting` kills the `replicas`, and `history` judges all of
+it.
 """

@@ -1,7 +1,7 @@
-"""Whom the soak itself is for the API server: an account that may do everything and shows a token.
+"""The soak's own identity at the API server: an account that may do everything and uses a token.
 
-A certificate would be verified anew at each request, a token is remembered; with thousands of requests in a few seconds
-that is processor time which the schedulers lack.
+A certificate would be verified at each request, a token is cached; with thousands of requests in a few seconds that
+would take processor time from the schedulers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Takes the lead away from whoever has it, again and again, and keeps both replicas alive."""
+"""Takes the lead from its holder, again and again, and keeps both replicas alive."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from soak.scheduling.replicas import Replica
 LOOK_S: Final = 0.2
 DOWN_S: Final = 0.5
 FROZEN_BEYOND_S: Final = 2.0
-"""Its Lease: the other one leads by then, and the frozen one wakes in the belief that it does."""
+"""Beyond its Lease: the other one leads by then, and the frozen one wakes up believing that it still leads."""
 PATIENCE_S: Final = 180.0
 EVERY_FOURTH: Final = 4
 
 
 class Overloaded(Exception):
-    """The machine does not carry what was asked for, so that nothing can be said of the schedulers."""
+    """The machine can't sustain the requested rate, so that nothing can be said about the schedulers."""
 
 
 class Fight:
-    """Who leads, who was killed, and how long nobody placed pods for it."""
+    """The leader, the kills, and the time in which nobody placed pods for it."""
 
     def __init__(
         self, server: ApiServer, replicas: Sequence[Replica], *, lease_s: float, is_calm: Callable[[], bool]
     ) -> None:
-        """`is_calm`: no more pods wait than there always do."""
+        """`is_calm`: no more pods are pending than usual."""
         self._server, self._replicas, self._is_calm = server, replicas, is_calm
         self._lease_s = lease_s
         self._holder = ""
@@ -40,7 +40,7 @@ class Fight:
         self.outages: list[Outage] = []
 
     async def look(self) -> None:
-        """Notes who leads, and starts again who has ended."""
+        """Record the leader, and restart replicas that have ended."""
         await asyncio.sleep(LOOK_S)
         for replica in self._replicas:
             self._revive(replica)
@@ -50,7 +50,7 @@ class Fight:
             self._holder, self.transitions = holder, self.transitions + 1
 
     async def strike(self, number: int) -> None:
-        """One more time the leader is killed; the second and every fourth after that it is frozen as well, before."""
+        """Kill the leader once more; the second time and every fourth after that, freeze it first."""
         leader = await self._leader()
         began, holder = time.monotonic(), self._holder
         if number % EVERY_FOURTH == 1:
@@ -64,7 +64,7 @@ class Fight:
         self.outages.append(Outage(began, time.monotonic()))
 
     async def calm(self) -> None:
-        """Waits until somebody leads and pods are placed."""
+        """Wait until somebody leads and pods are placed."""
         await self._leader()
         await self._until(self._is_calm, "too many pods waited; this machine does not carry that: take a lower --rate")
 

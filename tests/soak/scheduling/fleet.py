@@ -1,4 +1,4 @@
-"""Nodes that are made up: they beat, fall silent, lose cards and get them back, are lost and come again."""
+"""Made-up nodes: they send heartbeats, fall silent, lose and regain cards, are lost and return."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FAULTS: Final = ("lost", "degraded: row remapping is pending", "missing", "not r
 
 
 class Fleet:
-    """All nodes. `collected` is told of a node that is no more: its pods go."""
+    """All nodes. `collected` is called with a node that is gone: its pods are deleted."""
 
     def __init__(
         self, server: ApiServer, chance: random.Random, count: int, *, collected: Callable[[str], None]
@@ -39,7 +39,7 @@ class Fleet:
         self._silent_until: dict[str, float] = {}
         self._broken: dict[str, str] = {}
         self.bad_since: dict[str, float] = {}
-        """Cards that must not be given away, and since when they have been told to be so."""
+        """Cards that must not be given away, and since when that has been published."""
         self._away = ""
         self.changes = self.losses = 0
 
@@ -54,7 +54,7 @@ class Fleet:
         await asyncio.gather(*(work() for _ in range(at_once)))
 
     async def beat(self) -> None:
-        """Once for each node, in the time that a node has for it; who is silent is passed over."""
+        """One heartbeat for each node, spread over the interval; silent nodes are skipped."""
         for name in self._names:
             if self._silent_until.get(name, 0) < time.monotonic():
                 path = lease_path(OUR_NAMESPACE, name)
@@ -62,7 +62,7 @@ class Fleet:
             await asyncio.sleep(BEAT_EVERY_S / len(self._names))
 
     async def change(self) -> None:
-        """A card breaks, another one is mended; now and then a node falls silent."""
+        """Fail a card and repair another; now and then silence a node."""
         await asyncio.sleep(1)
         if len(self._broken) > len(self._names) // 10:
             await self._mend(next(iter(self._broken)))
@@ -71,7 +71,7 @@ class Fleet:
             self._silent_until[self._some()] = time.monotonic() + SILENT_S
 
     async def lose(self) -> None:
-        """A node is no more, its pods are collected, and another one of its name comes."""
+        """Delete a node, collect its pods, and add another one with its name."""
         await asyncio.sleep(5)
         self._away = name = self._some()
         await self._server.delete(node_path(name))
@@ -85,7 +85,7 @@ class Fleet:
     async def mend_all(self) -> None:
         self._silent_until.clear()
         if self._away:
-            with suppress(Conflict):  # whoever lost it was ended, perhaps once it was there again
+            with suppress(Conflict):  # the replica that lost it was killed, perhaps after the node was back
                 await self._create(self._away)
         for name in list(self._broken):
             await self._mend(name)

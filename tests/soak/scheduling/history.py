@@ -1,7 +1,7 @@
-"""What became of every pod, by what a watch told in the API server's own order. Pure.
+"""The life of every pod, from a watch in the API server's own order. Pure.
 
-A card holds what pods were given of it from their binding until they have ended or are gone: also on nodes that were
-lost, for as long as the pods are there.
+A card holds its pods' grants from their binding until the pods have ended or are gone: also on lost nodes, for as long
+as the pods exist.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Life:
     bound_at: float | None = None
     node: str = ""
     was_refused: bool = False
-    """At least once it was said to fit nowhere."""
+    """It was reported unschedulable at least once."""
     holds: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
 
 
@@ -46,7 +46,7 @@ class Placed:
 
 
 class History:
-    """All of it. `wrong` says what must never happen."""
+    """All of it. `wrong` lists violations."""
 
     def __init__(self, *, card_memory_bytes: int) -> None:
         self._card_memory_bytes = card_memory_bytes
@@ -60,7 +60,7 @@ class History:
 
     @property
     def waiting(self) -> list[Life]:
-        """Pods that are there and on no node."""
+        """Pods that exist and are on no node."""
         return [life for life in self._lives.values() if life.bound_at is None]
 
     def told(self, pod: ApiPod, at: float) -> None:
@@ -77,14 +77,14 @@ class History:
             self._let_go(life)
 
     def gone(self, pod: ApiPod) -> None:
-        """A pod that is no more, or has ended where those that ended are not watched."""
+        """A pod that is deleted, or has ended if ended pods are not watched."""
         life = self._lives.pop(pod.uid, None)
         if life is not None:
             self.counts["gone" if life.node else "gone unplaced"] += 1
             self._let_go(life)
 
     def verified(self, keys: Mapping[KeyId, Ed25519PublicKey]) -> int:
-        """How many signatures are good; those that are not are wrong."""
+        """The number of good signatures; bad ones are wrong."""
         for name, text, signature in self._signed:
             try:
                 verify(text, signature, keys)
@@ -132,14 +132,14 @@ class History:
 
 @dataclass(frozen=True)
 class Outage:
-    """From when a leader was taken away until pods were placed as before."""
+    """From the removal of a leader until pods were placed as before."""
 
     begins: float
     ends: float
 
 
 def untouched(placed: Iterable[Placed], outages: Iterable[Outage]) -> list[float]:
-    """The seconds that pods waited which were not there in an outage, and for which there was room at once; sorted."""
+    """The waits, in seconds, of pods outside outages for which there was room at once; sorted."""
     ranges = list(outages)
     return sorted(
         each.seconds
@@ -149,5 +149,5 @@ def untouched(placed: Iterable[Placed], outages: Iterable[Outage]) -> list[float
 
 
 def at_share(ordered: list[float], share: float) -> float:
-    """The value below which that share of all is; 0 of none."""
+    """The quantile at that share; 0 of none."""
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else 0.0

@@ -1,4 +1,4 @@
-"""Two schedulers that want the same lead: killed, frozen and thawed, and started again whenever they end."""
+"""Two schedulers that compete for the lead: killed, frozen and thawed, and restarted whenever they end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from support.scheduler_process import SchedulerProcess
 
 class Replica(SchedulerProcess):
     def __init__(self, name: str, kubeconfig: Path, root: Path, *, lease_s: float) -> None:
-        """A leader gives up by itself after two thirds of the Lease."""
+        """A leader itself gives up after two thirds of the Lease."""
         terms = {"--lease-s": lease_s, "--renew-s": lease_s * 2 / 3, "--retry-s": lease_s / 8}
         words = (word for flag, value in terms.items() for word in (flag, str(value)))
         super().__init__(kubeconfig, root, *words, name=name)

@@ -1,4 +1,4 @@
-"""Whose pods come and go: a stream of them at a steady rate; each ends, or is deleted, a while after it was placed."""
+"""A stream of pods at a steady rate; each ends, or is deleted, a while after it was placed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rig.identity.people import TEAM
 AT_ONCE: Final = 64
 TICK_S: Final = 0.05
 GRACE_S: Final = 1.0
-"""So long a pod that is deleted gently is still there."""
+"""A gracefully deleted pod exists for this long."""
 MILLIS: Final = ("125", "250", "250", "500", "500", "500", "700", "1000")
 GIB: Final = 1 << 30
 
@@ -31,10 +31,10 @@ class Users:
         self._tasks: set[asyncio.Task[None]] = set()
         self._number = 0
         self.failures = 0
-        """Of our own requests, which a loaded API server may refuse."""
+        """Failures of our own requests, which a loaded API server may refuse."""
 
     async def come(self, rate: float, until: float) -> None:
-        """New pods at that rate, for so long; what could not be made in time is made as soon as it can be."""
+        """Create pods at that rate until then; late ones are created as soon as possible."""
         began, made = time.monotonic(), 0
         while (now := time.monotonic()) < until:
             for _ in range(int((now - began) * rate) - made):
@@ -47,7 +47,7 @@ class Users:
         self._start(self._live(pod.name), slot=False)
 
     def orphaned(self, pod: ApiPod) -> None:
-        """Its node is no more, so it is collected."""
+        """Its node is gone, so it is collected."""
         self._start(self._gone(pod.name, at_once=True), slot=False)
 
     async def stop(self) -> None:
@@ -76,7 +76,7 @@ class Users:
         self._number += 1
         name = f"p{self._number:07}"
         await self._server.create(pods_path(TEAM), self._manifest(name), msgspec.Raw)
-        if self._chance.random() < 0.03:  # somebody thought better of it
+        if self._chance.random() < 0.03:  # the user changed their mind
             await self._gone(name, at_once=True)
 
     async def _live(self, name: str) -> None:
@@ -90,7 +90,7 @@ class Users:
             await self._gone(name, at_once=self._chance.random() < 0.5)
 
     async def _gone(self, name: str, *, at_once: bool) -> None:
-        """Deleted with a grace, as pods are that run, it is there for that long and holds what it held."""
+        """Deleted with a grace period, like running pods: it exists for that long and holds its grants."""
         if not at_once:
             await self._server.delete(pod_path(TEAM, name))
             await asyncio.sleep(GRACE_S)

@@ -1,1 +1,1 @@
-"""A cluster under one hostile user and one hostile container, beside innocent ones: what they do, and the judgement."""
+"""A cluster with one hostile user and one hostile container, beside innocent ones: their actions, and the verdicts."""

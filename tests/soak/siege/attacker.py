@@ -1,7 +1,7 @@
-"""One user with the role `edit` in one namespace, who does what that allows to harm others, in random order.
+"""A user with the role `edit` in one namespace, who does what that allows to harm others, in random order.
 
-Every act is one that the API server takes from such a user, or is meant to refuse. An act is done when the server took
-what it may take, or refused what it must refuse; what it took and must refuse is wrong.
+The API server must accept or must refuse each act of such a user. An act is done when the server accepted what it may
+accept, or refused what it must refuse; accepting what it must refuse is wrong.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ QUOTA: Final = {
     f"requests.{GPU_MILLI}": "90000",
     "requests.cpu": "200",
 }
-"""Of the whole namespace: more than a team of that size has."""
+"""The quota of the whole namespace: more than a team of that size has."""
 HUGE_BYTES: Final = 1_400_000
 NAMES: Final = 10_000
 LABELS: Final = 30_000
@@ -50,14 +50,14 @@ TIDIED: Final = 0.7
 CROWDING_MILLI: Final = "240"
 ALLOWED_EXPRESSIONS: Final = 400
 ALLOWED_TERMS: Final = 32
-"""Of one pod: as much as the scheduler reads."""
+"""Terms of one pod: as many as the scheduler reads."""
 DEPTH: Final = 2_000
-"""Of nested objects; the API server takes five times as many."""
+"""Depth of nested objects; the API server accepts five times as many."""
 TEXTS: Final = 20
 TEXT_BYTES: Final = 250_000
 """Nearly all that annotations may have."""
 WORDS: Final = ("nvidia.com/gpu", "nvidia.com/gpumem", "nvidia.com/gpucores")
-"""HAMi's, which the scheduler reads here."""
+"""HAMi's resources, which the scheduler reads here."""
 _NESTED: Final = {
     "manager": "nests",
     "operation": "Update",
@@ -75,11 +75,11 @@ _WAIT: Final = {
     "texts": Verdict.EXCESS,
     "excludes": Verdict.EXCLUSION,
 }
-"""Pods that are never to be on a node, by how their names begin, and what it is where they are."""
+"""Pods that must never be on a node, by their names' prefixes, and the verdict if they are."""
 
 
 class Attacker:
-    """The user. `server` is the API server as that user sees it; `cards` are some that nobody else asks for by name."""
+    """The user. `server` is the API server with that user's access; nobody else requests the `cards` by name."""
 
     def __init__(self, server: ApiServer, chance: random.Random, cards: list[str]) -> None:
         self._server, self._chance, self._cards = server, chance, cards
@@ -109,16 +109,16 @@ class Attacker:
         self.times: list[tuple[float, float, str]] = []
         """When each act began and ended."""
         self.full = 0
-        """So many times the quota or the server's own limits let nothing be done."""
+        """How often the quota or the server's own limits prevented everything."""
         self.nested: set[str] = set()
         """Names of pods whose managed fields are deep."""
         self.displaced = 0
-        """So many of those that linger have been sent away."""
+        """How many lingering pods were evicted."""
         self._accepted = Counter[str]()
         self._placed = Counter[str]()
 
     async def act(self, rate: float) -> None:
-        """Round after round of all acts, each in another order, so many a second at the most, until it is cancelled."""
+        """Round after round of all acts in random order, at most this many a second, until cancelled."""
         begins = time.monotonic()
         while True:
             for name in self._chance.sample(list(self._acts), len(self._acts)):
@@ -154,7 +154,7 @@ class Attacker:
             self.displaced += 1
 
     async def _strip(self) -> bool:
-        """And, where it could, takes the card again that the pod still has."""
+        """If that succeeds, request the card that the pod still has."""
         pod = self._some("whole")
         if pod is None or not await self._could("strip", pod, _STRIPPED):
             return pod is not None
@@ -194,7 +194,7 @@ class Attacker:
         return True
 
     async def _nest(self) -> bool:
-        """A pod that holds a part of a card; those that run on real nodes are read by clients of others, too."""
+        """A pod that holds a part of a card; those on real nodes are also read by others' clients."""
         there = [pod for pod in self._bound.values() if pod.node not in REAL]
         if not there:
             return False
@@ -202,7 +202,7 @@ class Attacker:
         body = {"metadata": {"managedFields": [_NESTED]}}
         try:
             found = await self._server.patch(pod_path(TEAM, pod.name), body, msgspec.Raw)
-        except Nonsense:  # the server took it, and it can't be read
+        except Nonsense:  # the server accepted it, and it can't be decoded
             kept = True
         else:
             kept = b'"nests"' in bytes(found)
@@ -210,7 +210,7 @@ class Attacker:
         return kept
 
     async def _write_texts(self) -> bool:
-        """Each is another text, read once and gone; a quota of one pod is enough for that."""
+        """Each has another text, and is deleted after it was read; a quota of one pod is enough for that."""
         names: list[str] = []
         for _ in range(TEXTS):
             text = f"{self._number}".ljust(TEXT_BYTES, "x")
@@ -254,7 +254,7 @@ class Attacker:
         return await self._create("carries", labels={f"c{self._number}-{number}": "x" for number in range(LABELS)})
 
     async def _linger(self) -> bool:
-        """All of the arena by pods that are told to go, and have asked for ten years to do so."""
+        """Fill the arena with pods that have a grace period of ten years and are then deleted."""
         there = [pod for pod in self._bound.values() if _what(pod) == "lingers"]
         spec = {"terminationGracePeriodSeconds": LONG_GRACE_S, **only_on(ARENA)}
         for _ in range(LINGERING - len(there)):
@@ -274,7 +274,7 @@ class Attacker:
         return True
 
     async def _flood(self) -> bool:
-        """Small ones for a node that has no room for them all: who waits is looked at again whenever anybody leaves."""
+        """Small pods for a node with too little room for all: pending ones are reconsidered whenever a pod leaves."""
         made = [self._create("flood", limits={GPU_MILLI: CROWDING_MILLI}, spec=self._crowding()) for _ in range(FLOOD)]
         found = await asyncio.gather(*made, return_exceptions=True)
         if any(isinstance(each, BaseException) for each in found):
@@ -282,7 +282,7 @@ class Attacker:
         return True in found
 
     def _crowding(self) -> dict[str, Any]:
-        """As slow to decide on as a pod may be."""
+        """The spec of a pod that is as slow to decide on as possible."""
         self._crowd += 1
         expressions = [
             {"key": f"f{self._crowd}-{number}", "operator": "DoesNotExist"} for number in range(ALLOWED_EXPRESSIONS)
@@ -296,7 +296,7 @@ class Attacker:
         return said
 
     async def _tidy(self) -> bool:
-        """Makes room in its quota, and on the crowded node: all who wait for that are looked at again at once."""
+        """Make room in its quota, and on the crowded node: all pods that wait for it are reconsidered at once."""
         pods = (await self._server.list(pods_path(TEAM), ApiPod)).items
         crowding = [pod for pod in pods if _what(pod) == "flood" and pod.node]
         rest = [pod for pod in pods if _what(pod) in _TIDIED and self._chance.random() < TIDIED]

@@ -1,4 +1,4 @@
-"""Containers that were given nothing and ask NVIDIA's runtime for cards in every way that it reads."""
+"""Containers without a grant that ask NVIDIA's runtime for cards in every way that it reads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WAYS: Final = {
     "own-annotation": {"annotations": {"nvidia.cdi.k8s.io/mine": "nvidia.com/gpu=all"}},
 }
 _MOUNTED: Final = {"mount": "/all", "bare-mount": "all", "cdi-mount": "cdi/nvidia.com/gpu/all"}
-"""What comes after the folder that NVIDIA's toolkit looks for."""
+"""Paths below the folder that NVIDIA's toolkit checks."""
 _FOLDER: Final = "/var/run/nvidia-container-devices"
 _LOOK: Final = """
 ls /dev | grep -c nvidia
@@ -31,7 +31,7 @@ MUST_BE_REFUSED: Final = frozenset(("annotation", "own-annotation"))
 
 
 class Bare:
-    """All of them; the user makes them, on a node with cards."""
+    """All of them; the user creates them, on a node with cards."""
 
     def __init__(self, chain: Chain) -> None:
         self._pods: dict[str, Pod] = {}

@@ -1,7 +1,7 @@
-"""A broker that is asked by an innocent container and flooded by eight of one user, all on the same node.
+"""A broker that serves an innocent container and is flooded by eight of one user, all on the same node.
 
-The innocent one is a new process five times a second, as a program of many short ones is. It must become known, get the
-memory that it asks for, and wait no longer than its neighbours' right to the broker explains.
+The innocent one is a new process five times a second, as in a program of many short processes. It must be registered,
+get the memory that it asks for, and wait no longer than its neighbours' right to the broker explains.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ IMAGE: Final = "broker-siege"
 COMMAND: Final = "/usr/bin/broker"
 FLOODERS: Final = 8
 LONGEST_S: Final = 1.0
-"""That an answer may take at p99; on a busy machine three times as long as in calm."""
+"""The longest reply at p99; if the machine is busy, three times the calm one."""
 TIMES: Final = 3.0
 _OK: Final = str(int(Result.OK))
 
@@ -47,7 +47,7 @@ class Asked(NamedTuple):
 class Brokered:
     chain: Chain
     card: str
-    """Which all of them share, and nobody else has."""
+    """Shared by all of them and nobody else."""
     innocent: Pod
     flooders: list[Pod] = field(default_factory=list[Pod])
     asked: list[Asked] = field(default_factory=list[Asked])
@@ -56,7 +56,7 @@ class Brokered:
     greetings: int = 0
 
     async def flood(self) -> None:
-        """Until it is cancelled; then all is read that the containers wrote."""
+        """Run until cancelled; then read everything that the containers wrote."""
         await asyncio.to_thread(self._begin)
         await asyncio.Event().wait()
 
@@ -104,7 +104,7 @@ def p99(asked: Sequence[Asked]) -> float:
 
 
 def brokered(chain: Chain, *, beside: str) -> Brokered:
-    """On the other card of the node that has this one."""
+    """Start it on the other card of this one's node."""
     program = compiled(PROGRAM, flags=("-std=gnu11", f"-I{CHECKOUT / 'isolation/preload/core'}"))
     chain.rig.registry.push(images.preloadable().with_files({COMMAND: program}), IMAGE)
     cards = [{each.id for each in stage.cards()} for stage in chain.advertisers.values()]

@@ -1,7 +1,7 @@
 """A card that two containers share, one of them hostile. The card judges.
 
-Nobody else is on the card: what a process has that is not the neighbour's is the attacker's, whether or not anything of
-ours knows the process.
+Nobody else is on the card: a process that is not the neighbour's is the attacker's, whether or not our components know
+it.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ NEIGHBOUR_MILLI: Final = 600
 ATTACKER_MILLI: Final = 100
 ATTACKER_BYTES: Final = 2 << 30
 LEEWAY_BYTES: Final = 64 << 20
-"""As the broker has: what a process grows beside its allocations, until the card tells of it."""
+"""The broker's leeway: a process's growth beside its allocations, until the card reports it."""
 EVERY_S: Final = 0.5
 WINDOW_S: Final = 10.0
-"""The attacker's limit holds in each; attempts take a part of one."""
+"""The attacker's limit holds in each window; an attempt takes a part of one."""
 LEEWAY_SHARE: Final = 0.05
 ATTEMPTS: Final = frozenset(
     ("leaked capture", "open capture", "context by path", "blocking launches", "memory by every path")
@@ -45,7 +45,7 @@ ATTEMPTS: Final = frozenset(
 
 @dataclass
 class Reading:
-    """What one moment and the one before tell of the attacker's part."""
+    """Both containers' card time at a moment."""
 
     at: float
     neighbour_ns: int
@@ -58,7 +58,7 @@ class SharedCard:
     neighbour: Pod
     attacker: Pod
     card: str = ""
-    """Its id."""
+    """The card's id."""
     most_bytes: int = 0
     readings: list[Reading] = field(default_factory=list[Reading])
     _busy_ns: dict[int, int] = field(default_factory=dict[int, int])
@@ -76,7 +76,7 @@ class SharedCard:
             await asyncio.sleep(EVERY_S)
 
     def shares(self) -> tuple[float, float]:
-        """Of the whole time that was watched: the neighbour's and the attacker's part of the card."""
+        """The neighbour's and the attacker's part of the card, over the whole time of observation."""
         first, last = self.readings[0], self.readings[-1]
         took_ns = (last.at - first.at) * 1e9
         return (
@@ -85,7 +85,7 @@ class SharedCard:
         )
 
     def fullest(self) -> float:
-        """The attacker's part of the card, in the window in which that was largest."""
+        """The attacker's largest part of the card in any window."""
         most, begins = 0.0, 0
         for now in self.readings:
             while now.at - self.readings[begins].at > WINDOW_S:
@@ -96,7 +96,7 @@ class SharedCard:
         return most
 
     def untried(self) -> list[str]:
-        """Attempts of which none came to its end."""
+        """Attempts that never completed."""
         ended = {
             name
             for line in self.attacker.logs().splitlines()
@@ -106,7 +106,7 @@ class SharedCard:
         return sorted(ATTEMPTS - ended)
 
     def wrong(self) -> Iterator[Wrong]:
-        """What the card says that must not be."""
+        """Violations by the card's figures."""
         if self.most_bytes > ATTACKER_BYTES + LEEWAY_BYTES:
             yield Wrong(
                 Verdict.CARD_MEMORY, f"the attacker had {self.most_bytes} bytes of its card, of {ATTACKER_BYTES}"

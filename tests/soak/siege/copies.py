@@ -1,4 +1,4 @@
-"""A checkout without some mechanisms, and the soak run from there, with all that daemons and containers run."""
+"""A checkout without some mechanisms, and the soak run from it, with all that daemons and containers run."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from soak.siege.mechanisms import MECHANISMS, Edit, all_of
 
 _COPIES: Final = ".cache/without"
 _BUILDS: Final = (".cache/simgpu", ".cache/preload")
-"""Kept by the state of their sources: what is edited is built again."""
+"""Keyed by the state of their sources: edited sources are built again."""
 _PACKAGES: Final = "lib/python*/site-packages/_partage.pth"
 
 
 def edited(text: str, edit: Edit) -> str:
-    """The text without what is taken out; an error where that is not there exactly once."""
+    """The text without the mechanism; an error if that is not there exactly once."""
     if text.count(edit.old) != 1:
         raise ValueError(f"{edit.path} has {text.count(edit.old)} times, and not once: {edit.old!r}")
     return text.replace(edit.old, edit.new)
@@ -30,7 +30,7 @@ def edited(text: str, edit: Edit) -> str:
 
 @contextmanager
 def without(names: Iterable[str]) -> Generator[Path]:
-    """A copy that lacks these; it is gone afterwards."""
+    """A copy without these; deleted afterwards."""
     copy = CHECKOUT / _COPIES / str(os.getpid())
     try:
         _copy(copy)
@@ -44,7 +44,7 @@ def without(names: Iterable[str]) -> Generator[Path]:
 
 
 def run_without(names: Sequence[str], arguments: Sequence[str]) -> set[str]:
-    """What did not hold in a run of this soak from such a copy."""
+    """Verdicts that failed in a run of this soak from such a copy."""
     with without(names) as copy:
         argv = ("tools/named", "soak", "hostile", *arguments)
         with subprocess.Popen(argv, cwd=copy, stdout=subprocess.PIPE, text=True) as process:
@@ -58,7 +58,7 @@ def run_without(names: Sequence[str], arguments: Sequence[str]) -> set[str]:
 
 
 def _copy(copy: Path) -> None:
-    """What git knows or would; files are copies, and only packages of others and builds are the same files."""
+    """Files that git does not ignore are copied; only third-party packages and builds are shared."""
     listed = ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     names = subprocess.run(listed, cwd=CHECKOUT, capture_output=True, check=True, text=True).stdout.split("\0")
     for name in filter(None, names):

@@ -1,4 +1,4 @@
-"""One run: innocents alone, then beside the attacker; who watches, measures and judges."""
+"""One run: innocents alone, then beside the attacker; its watches, measurements and verdicts."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from support.chain_stage import Chain
 from support.gpu_fleet import GIB
 
 OWN_S: Final = 0.1
-"""So long the scheduler itself may let innocents wait beside an attacker, at p99: three whole waits at rest."""
+"""The longest delay of innocents by the scheduler itself beside an attacker, at p99: three whole waits at rest."""
 STALLED: Final = 0.5
-"""Part of the time: a scheduler that has no processor for longer has work queue up, which then looks like its own."""
+"""Part of the time: a scheduler without a processor for longer queues work, which then looks like its own delay."""
 RSS_MIB: Final = 400
 MIB: Final = 1 << 20
 SLOWEST: Final = 10
@@ -45,12 +45,12 @@ JUST_S: Final = 1.0
 SETTLE_S: Final = 60.0
 AT_ONCE: Final = 32
 SQUATTERS: Final = {EXTENDER: (60.0, 300)}
-"""Connections a second, and at once; half-open ones to the port whose handshakes cost most."""
+"""Connections a second, and at once; half-open ones to the port with the most expensive handshakes."""
 A_SQUATTER: Final = (20.0, 100)
 CONNECTIONS: Final = 150
-"""More descriptors than in calm: both ports hear 32 of one address that have not said what they come for."""
+"""More descriptors than in calm: both ports accept 32 of one address that have not sent a request."""
 BY_NAME: Final = slice(2 * CARDS, 7 * CARDS)
-"""Of the made-up nodes' cards, those that the attacker asks for by name: not those of the first two nodes."""
+"""The made-up nodes' cards that the attacker requests by name: not those of the first two nodes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,11 +73,11 @@ class Parties:
     brokered: Brokered
     ports: Sequence[Port]
     notes: Path
-    """Which the scheduler writes."""
+    """Written by the scheduler."""
 
 
 class Course:
-    """It is `run` once; afterwards its parts tell what they saw."""
+    """It is `run` once; afterwards its parts have the observations."""
 
     def __init__(self, plan: Plan, parties: Parties) -> None:
         chance = random.Random(plan.seed)  # noqa: S311 - no secret
@@ -103,7 +103,7 @@ class Course:
         self.hostile_since = 0.0
 
     async def run(self, say: Callable[[str], None]) -> None:
-        """Both parts, and some time for who is still waiting."""
+        """Both parts, and some time for pods that still wait."""
         await self.fleet.build(AT_ONCE)
         witnesses = [each.follow() for each in self.witnesses]
         always = (*witnesses, over_and_over(self.fleet.beat), over_and_over(self._measure), probed(self.probes))
@@ -122,14 +122,14 @@ class Course:
         self.innocents.read(noted(self._notes.read_text(encoding="ascii")))
 
     def pairs(self) -> tuple[list[Pair], list[Pair]]:
-        """Of innocents alone and beside the attacker, those that were placed."""
+        """Pairs of innocents alone and beside the attacker that were placed."""
         placed = [pair for pair in self.innocents.pairs if pair.waited_s is not None and pair.twin_s is not None]
         calm = [pair for pair in placed if pair.made_at < self.hostile_since]
         return calm, placed[len(calm) :]
 
     @property
     def stalled(self) -> float:
-        """For which part of the time beside the attacker the scheduler was ready to run and had no processor."""
+        """The part of the time beside the attacker in which the scheduler was runnable without a processor."""
         stalls = [(at, waited_s) for at, waited_s in self._stalls if at >= self.hostile_since]
         if len(stalls) < 2:
             return 0.0
@@ -137,7 +137,7 @@ class Course:
         return (after_s - before_s) / (ended - began)
 
     def slowest(self) -> Iterator[str]:
-        """The innocents that waited longest, and what the attacker had just done."""
+        """The innocents that waited longest, and the attacker's acts just before."""
         for pair in sorted(chain(*self.pairs()), key=lambda pair: -_times(pair)[1])[:SLOWEST]:
             made, wait, twin = _times(pair)
             acts = [name for began, ended, name in self.attacker.times if began < made + wait and made - JUST_S < ended]
@@ -158,7 +158,7 @@ class Course:
         yield from self._times()
 
     def unproved(self) -> Iterator[str]:
-        """What did not happen, so that nothing follows from its having done no harm."""
+        """Parts of the attack that did not take place, so that their harmlessness proves nothing."""
         yield from (f"the user never came to this: {act}" for act in self.attacker.undone)
         yield from (f"the container never came to this: {attempt}" for attempt in self.card.untried())
         yield from self.brokered.unproved(self.hostile_since)
@@ -263,7 +263,7 @@ def own_waits(pairs: Sequence[Pair]) -> list[float]:
 
 
 async def over_and_over(step: Callable[[], Awaitable[None]]) -> None:
-    """Until it is cancelled; a request that is refused is made again."""
+    """Repeat until cancelled; a request that fails is retried."""
     while True:
         try:
             await step()
@@ -273,7 +273,7 @@ async def over_and_over(step: Callable[[], Awaitable[None]]) -> None:
 
 @asynccontextmanager
 async def beside(*work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
-    """Work that goes on meanwhile; what fails of it fails all."""
+    """Concurrent work; a failure in it fails everything."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(each) for each in work]
         yield

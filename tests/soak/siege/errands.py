@@ -1,4 +1,4 @@
-"""Pods that are to be deleted at some later time."""
+"""Pods to delete at some later time."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from partage_scheduler.objects import ApiPod
 
 
 class Errands:
-    """What is still to be done; it is kept until it is."""
+    """Pending deletions; each is retried until it is done."""
 
     def __init__(self, server: ApiServer) -> None:
         self._server = server
         self._tasks: set[asyncio.Task[None]] = set()
 
     def delete(self, pod: ApiPod, *, after_s: float) -> None:
-        """That very pod, without a grace; nothing where it is gone by then."""
+        """That very pod, without a grace; nothing if it is gone by then."""
         task = asyncio.create_task(self._delete(pod, after_s))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -1,7 +1,7 @@
-"""A steady stream of shared pods in a namespace of their own: each is placed, lives a while, and is deleted.
+"""A steady stream of shared pods in a separate namespace: each is placed, lives a while, and is deleted.
 
-Each has a twin that asks for nothing and that the soak binds itself, as soon as it hears of it: so long API server,
-machine and soak take without us. The scheduler notes how much of an innocent's wait is its own (`observed`).
+Each has a twin without requests that the soak itself binds as soon as it sees it: this measures the time of API server,
+machine and soak. The scheduler notes how much of an innocent's wait is its own (`observed`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LIFE_S: Final = 6.0
 INNOCENT: Final = "innocent"
 TWIN: Final = "twin"
 _NOWHERE_REAL: Final = not_on(*REAL, ARENA)
-"""Where nothing runs, so that there can be many of them."""
+"""Made-up nodes, so that there can be many pods."""
 _AGAIN_S: Final = 0.1
 
 
@@ -46,7 +46,7 @@ def is_innocent(pod: ApiPod) -> bool:
 
 
 class Innocents:
-    """All of them. Times are those of this process: of the request that made a pod, and of the event that bound it."""
+    """All of them. Times are this process's: of the request that created a pod, and of the event that bound it."""
 
     def __init__(self, server: ApiServer, chance: random.Random, *, rate: float) -> None:
         self._server, self._chance, self._rate = server, chance, rate
@@ -60,7 +60,7 @@ class Innocents:
         return [pair for pair in self.pairs if pair.waited_s is None]
 
     def read(self, own: Mapping[str, float]) -> None:
-        """The scheduler's own parts of their waits, by name."""
+        """Store the scheduler's own parts of their waits, by name."""
         for name, own_s in own.items():
             self.pairs[int(name.partition("-")[2])].own_s = own_s
 
@@ -73,13 +73,13 @@ class Innocents:
             await asyncio.sleep(0.02)
 
     def heard(self, pod: ApiPod) -> None:
-        """A pod came or changed, among all others, as a scheduler hears of it."""
+        """An event among those of all pods, as a scheduler receives it."""
         if pod.name.startswith(f"{TWIN}-") and not pod.node and pod.name not in self._heard:
             self._heard.add(pod.name)
             self._begin(self._bind(pod.name))
 
     def told(self, pod: ApiPod, at: float) -> None:
-        """One of them, or a twin, came or changed."""
+        """An event of an innocent or a twin."""
         kind, _, number = pod.name.partition("-")
         if kind not in {TWIN, INNOCENT} or not pod.node:
             return
@@ -109,7 +109,7 @@ class Innocents:
         while True:
             try:
                 await self._server.create(path, body, msgspec.Raw)
-            except (Conflict, NotFound):  # it was done and not heard, or is over
+            except (Conflict, NotFound):  # it was done without a reply, or is over
                 return
             except KubeError:
                 await asyncio.sleep(_AGAIN_S)

@@ -1,4 +1,4 @@
-"""What the machine had left during each part of a run: waits on a full machine say nothing of a scheduler."""
+"""The machine's idle time during each part of a run: waits on a saturated machine prove nothing about a scheduler."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Part:
     idle: float
     stolen: float
     worst_lag_s: float
-    """That the soak itself was late; what it says of waits may be so much too long."""
+    """The soak's own delay; its measured waits may be too long by this much."""
 
 
 @dataclass

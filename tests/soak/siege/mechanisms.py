@@ -1,7 +1,7 @@
-"""What keeps the siege from succeeding, and how each of it is taken out of a copy of the sources. Pure.
+"""The mechanisms that defeat the siege, and how to remove each from a copy of the sources. Pure.
 
-A soak that can't fail shows nothing. So each mechanism has the text that takes it out, and the verdict that must fail
-without it. Where one mechanism stands behind another, both are taken out: `behind` names those in front.
+A soak that can't fail shows nothing. So each mechanism has the text that removes it, and the verdict that must fail
+without it. If one mechanism is behind another, both are removed: `behind` names those in front.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from soak.siege.verdicts import Verdict
 
 @dataclass(frozen=True)
 class Edit:
-    """One piece of text, which is in its file exactly once, and what is there instead."""
+    """One piece of text, which is in its file exactly once, and its replacement."""
 
     path: str
     old: str

@@ -1,8 +1,8 @@
-"""The scheduler as it is, which also notes how long it lets each innocent pod wait: `python -m` this in its place.
+"""The scheduler itself, which also records how long it delays each innocent pod: `python -m` this in its place.
 
 Each line of the file that `NOTES` names is a pod's name and the scheduler's own part of its wait in seconds: from the
-last turn of the loop before it heard of the pod, so that what came while it was busy counts, until the binding is sent.
-While its thread waits for a processor the machine is at fault, and that time is left out.
+last turn of the loop before it received the pod, so that events that came while it was busy count, until the binding is
+sent. The thread's waiting time for a processor is the machine's fault, and is left out.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TURN_S: Final = 0.01
 class Moment(NamedTuple):
     at: float
     waited_s: float
-    """What the thread has waited for a processor so far."""
+    """The time for which the thread has waited for a processor so far."""
 
 
 def _now() -> Moment:
@@ -36,7 +36,7 @@ def _now() -> Moment:
 
 
 class Notes:
-    """Pure but for what it is given."""
+    """Pure, given its clocks."""
 
     def __init__(self, write: Callable[[str], object], now: Callable[[], Moment] = _now) -> None:
         self._write, self._now = write, now
@@ -44,14 +44,14 @@ class Notes:
         self._heard: dict[str, Moment] = {}
 
     def turned(self) -> None:
-        """The loop comes round, and has heard all that came before."""
+        """A turn of the event loop: everything before it has been received."""
         self._turned = self._now()
 
     def heard(self, name: str) -> None:
         self._heard.setdefault(name, self._turned or self._now())
 
     def sent(self, name: str) -> None:
-        """For the first time; one that the API server did not take is not the scheduler's to answer for."""
+        """Only the first time; a binding that the API server did not accept is not the scheduler's fault."""
         since, now = self._heard.pop(name, None), self._now()
         if since is not None:
             self._write(f"{name} {now.at - since.at - (now.waited_s - since.waited_s):.6f}\n")

@@ -1,4 +1,4 @@
-"""Whether all that runs was made from this checkout: from a copy, a soak would else judge what it was copied from."""
+"""Whether everything that runs was built from this checkout: otherwise a copy's soak would judge its original."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ASK: Final = (
     f"import {', '.join(_PACKAGES)}; print('\\n'.join({' + '.join(f'{name}.__path__' for name in _PACKAGES)}))"
 )
 DAEMONS: Final = ("crishim", "advertiser", "broker")
-"""By which names of components end; each runs on every node."""
+"""Suffixes of components' names; each runs on every node."""
 
 
 def require_own(chain: Chain) -> None:

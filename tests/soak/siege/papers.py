@@ -1,4 +1,4 @@
-"""The ports of a scheduler that is an extender as well, and the certificates that it asks for."""
+"""The ports of a scheduler that is also an extender, and the certificates that it requires."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where pods of the siege may be. Pure."""
+"""Nodes for pods of the siege. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TWINS: Final = tuple(f"n{number:04}" for number in range(10, 20))
 
 
 def only_on(*nodes: str, expressions: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
-    """Fields of a pod's spec, with more that a node must be."""
+    """Fields of a pod's spec, with further requirements on the node."""
     return _hosts("In", nodes, expressions)
 
 

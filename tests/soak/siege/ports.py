@@ -1,4 +1,4 @@
-"""Whoever reaches the ports of daemons: connections that say nothing, and what became of a kubelet's probes."""
+"""Clients of the daemons' ports: silent connections, and a kubelet's probes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ PROBE_EVERY_S: Final = 1.0
 PROBE_WITHIN_S: Final = 1.0
 """As in the manifests' probes, which name no timeout."""
 FAILURES: Final = 3
-"""In a row: then kubelet would restart the container."""
+"""Failures in a row after which kubelet would restart the container."""
 
 
 class Caller(NamedTuple):
-    """Files of one whom the daemon knows, and of who signed the daemon's own certificate."""
+    """Files of a client that the daemon knows, and of the authority of the daemon's own certificate."""
 
     authority: str
     certificate: str
@@ -26,7 +26,7 @@ class Caller(NamedTuple):
 
 
 class Port(msgspec.Struct, frozen=True):
-    """Where a daemon is asked; with files of a caller where it asks for them."""
+    """A daemon's probe port; with a client's files if it requires them."""
 
     name: str
     host: str
@@ -37,12 +37,12 @@ class Port(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a probe came to."""
+    """The result of a probe."""
 
     name: str
     took_s: float
     waited_s: float
-    """In which the daemon was ready to run and had no processor."""
+    """Time in which the daemon was runnable without a processor."""
     is_answered: bool
 
 
@@ -54,13 +54,13 @@ class Probe:
     in_a_row: int = 0
     restarts: int = 0
     late: int = 0
-    """Those for which a kubelet would not have waited, whoever is at fault."""
+    """Probes for which a kubelet would not have waited, for any reason."""
     starved: int = 0
-    """Those that were given up by the clock while the daemon had no processor: nobody knows what it would have said."""
+    """Probes that timed out while the daemon had no processor: its answer is unknown."""
     worst_own_s: float = 0.0
 
     def heard(self, answer: Answer) -> None:
-        """It fails where the daemon itself took too long, or would not answer."""
+        """It fails if the daemon itself took too long, or did not answer."""
         own_s = answer.took_s - answer.waited_s
         is_late = answer.took_s > PROBE_WITHIN_S
         self.late += is_late
@@ -80,7 +80,7 @@ class Probe:
 
 @dataclass
 class Squatter:
-    """Opens connections to one port and says nothing, or begins a request and never ends it."""
+    """Opens connections to one port and stays silent, or begins a request and never ends it."""
 
     port: Port
     chance: random.Random

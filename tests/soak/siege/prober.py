@@ -1,9 +1,9 @@
-"""Asks daemons for signs of life as kubelets do, in a process that goes first: the soak's own loop is often late.
+"""Probes daemons as kubelets do, in a process of higher priority: the soak's own loop is often late.
 
     python -m soak.siege.prober '[{"name": ..., "host": ..., "port": ..., "pid": ...}]'
 
-Each answer is one line of JSON. The probe waits longer than a kubelet does, and says how long the daemon was ready to
-run meanwhile and had no processor.
+Each answer is one line of JSON. The probe waits longer than a kubelet does, and reports how long the daemon was
+runnable without a processor meanwhile.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WAITS_S: Final = 30.0
 
 
 async def probed(probes: Sequence[Probe]) -> None:
-    """Has them asked, until it is cancelled."""
+    """Probe until cancelled."""
     told = msgspec.json.encode([probe.port for probe in probes]).decode()
     by_name = {probe.port.name: probe for probe in probes}
     process = await asyncio.create_subprocess_exec(
@@ -64,12 +64,12 @@ async def _ask(port: Port) -> None:
 def _waited_s(pid: int) -> float:
     try:
         return procfs.waited_s(pid)
-    except (FileNotFoundError, ProcessLookupError):  # who has ended waits for nothing
+    except (FileNotFoundError, ProcessLookupError):  # a process that has ended waits for nothing
         return 0.0
 
 
 async def _is_alive(port: Port, context: ssl.SSLContext | None) -> bool:
-    """Whether it is answered, and, where anybody may ask, whether it says that it is well."""
+    """Whether it answers, and, if the port needs no certificate, whether the answer is 200."""
     with contextlib.suppress(OSError, TimeoutError):
         async with asyncio.timeout(_WAITS_S):
             reader, writer = await asyncio.open_connection(port.host, port.port, ssl=context)

@@ -1,6 +1,6 @@
-"""Innocents that are more important than all others, for the cards of one node: whoever is there has to leave for them.
+"""Innocents of the highest priority, for the cards of one node: all others there have to leave for them.
 
-Nobody ends pods that are told to go on made-up nodes, so that is done here too, at the time that the API server names.
+Nobody terminates evicted pods on made-up nodes, so this module does, at the time that the API server names.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ FOR_NOBODY: Final[Json] = {
 EVERY_S: Final = 4.0
 LIFE_S: Final = 2.0
 SOON_S: Final = 3600.0
-"""Who is to go later than this stays for the whole soak."""
+"""Pods that are to end later than this stay for the whole soak."""
 
 
 class Urgent:
-    """All of them, and who ends pods on made-up nodes."""
+    """All of them, and the termination of pods on made-up nodes."""
 
     def __init__(self, server: ApiServer) -> None:
         self._server, self._errands = server, Errands(server)
@@ -55,7 +55,7 @@ class Urgent:
         return len(self._waiting)
 
     async def come(self) -> None:
-        """One after the other, until it is cancelled."""
+        """Create them one after the other, until cancelled."""
         spec = {"priorityClassName": CLASS, **only_on(ARENA)}
         while True:
             self._number += 1

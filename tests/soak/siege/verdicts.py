@@ -1,4 +1,4 @@
-"""What is judged, each thing by a name of its own, so that it can be said which mechanism it needs. Pure."""
+"""Verdicts, each with a name, so that mechanisms can refer to them. Pure."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ class Verdict(StrEnum):
     """The scheduler has no more descriptors than its bounds allow."""
     MEMORY = "memory"
     WATCHES = "watches"
-    """Who follows all pods goes on, whatever they are."""
+    """Clients that watch all pods go on, with any contents."""
     WAITS = "waits"
     PLACED = "placed"
     URGENT = "urgent"
-    """Who is more important than all others is placed, whatever grace those have asked for."""
+    """Pods of the highest priority are placed, whatever grace period others have."""
     CARDS = "cards"
-    """No card is given away twice, and all that is given away is signed."""
+    """No card is given away twice, and all grants are signed."""
     REFUSED = "refused"
-    """The API server takes nothing that it is told to refuse."""
+    """The API server accepts nothing that it must refuse."""
     EXCESS = "excess"
     EXCLUSION = "exclusion"
-    """Nobody keeps others off a card who does not ask for all of it."""
+    """No pod keeps others off a card unless it requests all of it."""
     NOTHING = "nothing"
-    """A container that was given nothing has no card."""
+    """A container without a grant has no card."""
     BROKER = "broker"
-    """Who shares a node with a flood becomes known to the broker and is served in time."""
+    """Containers beside a flood are registered with the broker and served in time."""
     CARD_TIME = "card time"
     """No container has more of its card's time than its limit, and none less than its share."""
     CARD_MEMORY = "card memory"
-    """No container has more of its card's memory than it was given."""
+    """No container has more of its card's memory than its grant."""
 
 
 class Wrong(NamedTuple):

@@ -1,7 +1,7 @@
-"""Who watches pods, and goes on whatever the watch breaks on.
+"""Watches pods, and goes on whatever breaks the watch.
 
-There is one for all pods, whose order is the API server's, and one for innocents alone, so that what the attacker
-writes is never in the way of what they are measured by.
+There is one for all pods, whose order is the API server's, and one for innocents alone, so that the attacker's objects
+never delay their measurement.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _AGAIN_S: Final = 0.5
 
 
 class Witness:
-    """Tells of each pod that came or changed, in the API server's order, and of each that is gone."""
+    """Calls back for each pod that came or changed, in the API server's order, and for each that is gone."""
 
     def __init__(
         self, server: ApiServer, path: str, *, told: Callable[[ApiPod], None], gone: Callable[[ApiPod], None]
@@ -26,9 +26,9 @@ class Witness:
         self._server, self._path, self._told, self._gone = server, path, told, gone
         self._there: dict[str, ApiPod] = {}
         self.unreadable = 0
-        """So many times a watch ended by what it told; a scheduler follows pods by the same code."""
+        """How often an event ended a watch; a scheduler follows pods by the same code."""
         self.unread: set[str] = set()
-        """Names of pods of which it was told and that could not be read."""
+        """Names of pods in events that could not be decoded."""
 
     async def follow(self) -> None:
         while True:

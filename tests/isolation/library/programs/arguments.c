@@ -1,5 +1,4 @@
-/* Seventeen arguments of mixed types go through the entry that is named, twice: its first call is another than the
- * later ones. */
+/* Seventeen arguments of mixed types pass through the named entry, twice: its first call differs from later ones. */
 #include "program.h"
 
 typedef int function(int, double, long, float, int, double, long, double, int, double, long, double, int, double, long,

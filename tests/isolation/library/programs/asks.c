@@ -1,4 +1,4 @@
-/* Opens a library by whatever path it is told, for who calls it: by its own way to look for files. */
+/* Opens a library by the given path on behalf of its caller: by its own search path. */
 #include "program.h"
 
 void *asked(const char *path);

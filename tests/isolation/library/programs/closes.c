@@ -1,4 +1,4 @@
-/* Opens and closes the library again and again, and keeps an address from the first time. */
+/* Opens and closes the library repeatedly, and keeps an address from the first time. */
 #include "program.h"
 
 int main(void) {

@@ -1,5 +1,5 @@
-/* A driver that does next to nothing, but tells who called. Its calls of its own exported names can be intercepted, as
- * it is not linked symbolically. */
+/* A driver that does next to nothing, but reports its caller. Its calls of its own exported names can be intercepted,
+ * as it is not linked symbolically. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -10,7 +10,7 @@ int cuInit(unsigned flags) { return (int)flags; }
 
 int cuDriverGetVersion(int *version) {
     *version = 12340;
-    errno = 0; /* as anything may */
+    errno = 0; /* any call may */
     return 0;
 }
 
@@ -38,7 +38,7 @@ int cuGetProcAddress(const char *name, void **address, int version, uint64_t fla
     return *address ? 0 : 500;
 }
 
-/* Not what is exported by that name: a driver may give out other addresses than those of its symbols. */
+/* Not the function exported by that name: a driver may return other addresses than those of its symbols. */
 static int inner(const char *name, void **address, int version, uint64_t flags, int *status) {
     if (!strcmp(name, "cuGetProcAddress") && version >= 12000) {
         *address = (void *)inner;

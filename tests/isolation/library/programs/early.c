@@ -1,4 +1,4 @@
-/* A library that uses the driver while it is loaded, and takes its time. */
+/* A library that uses the driver slowly, while it is being loaded. */
 #include "program.h"
 
 extern int early_version;

@@ -1,4 +1,4 @@
-/* Before and after a fork, in the child and in what it executes. */
+/* Before and after a fork, in the child and in the program that it executes. */
 #include "program.h"
 
 static void wait_for(pid_t child) {

@@ -1,4 +1,4 @@
-/* The driver calls a name that it exports and we have a hook for; and gives out an address that is no symbol's. */
+/* The driver calls a name that it exports and that has a hook; and returns an address that belongs to no symbol. */
 #include "program.h"
 
 int main(void) {
@@ -8,7 +8,7 @@ int main(void) {
     int (*who)(void *, unsigned *) = (int (*)(void *, unsigned *))found(handle, "cuCtxGetApiVersion");
     unsigned caller = 0;
     for (int time = 0; time < 2; time++)
-        get("cuDriverGetVersion", &address, 12000, 0, NULL); /* the first asks for more */
+        get("cuDriverGetVersion", &address, 12000, 0, NULL); /* the first one asks for more */
     who(NULL, &caller);
     printf("%s\n", caller == 1 ? "by itself" : "through us");
     get("cuGetProcAddress", &again, 12000, 0, NULL);

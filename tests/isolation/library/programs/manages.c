@@ -1,4 +1,4 @@
-/* Uses NVML alone, of the library that it is told. */
+/* Uses only NVML, from the given library. */
 #include "program.h"
 
 int main(int count, char **words) {

@@ -1,4 +1,4 @@
-/* Takes and gives memory back with the system calls that README.md lists, and those that the simulated driver makes. */
+/* Allocates and frees memory with the system calls that README.md lists, and those that the simulated driver makes. */
 #include "program.h"
 
 #include <linux/filter.h>
@@ -33,13 +33,13 @@ static void seal(void) {
         ALLOW(mmap),
         ALLOW(munmap),
         ALLOW(close),
-        /* The simulated driver's. */
+        /* For the simulated driver. */
         ALLOW(sendmsg),
         ALLOW(madvise),
         ALLOW(memfd_create),
         ALLOW(ftruncate),
         ALLOW(fallocate),
-        /* The program's. */
+        /* For the program. */
         ALLOW(write),
         ALLOW(exit_group),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),

@@ -1,4 +1,4 @@
-/* Opens a library in a namespace of its own. */
+/* Opens a library in a new linker namespace. */
 #include "program.h"
 
 int main(int count, char **words) {

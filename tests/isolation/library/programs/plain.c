@@ -1,4 +1,4 @@
-/* Nothing. For linkers and libcs that the library is not for. */
+/* An empty program, for linkers and libcs that the library does not support. */
 #include <stdio.h>
 
 int main(void) { puts("well"); }

@@ -1,4 +1,4 @@
-/* What the programs share: each is a few lines, tries one thing, and prints what came of it. */
+/* Shared code of the programs: each is a few lines, tries one thing, and prints the result. */
 #pragma once
 
 #define _GNU_SOURCE
@@ -22,13 +22,13 @@ static inline void *found(void *handle, const char *name) {
     return symbol;
 }
 
-/* The file that has this address. */
+/* The file that contains this address. */
 static inline const char *place(void *address) {
     Dl_info info;
     return dladdr(address, &info) ? info.dli_fname : "nowhere";
 }
 
-/* What the driver says its version is, by the function that a program finds in `handle`. */
+/* The driver's version, by the function that a program finds in `handle`. */
 static inline int version_in(void *handle) {
     int version = 0, (*ask)(int *version) = (int (*)(int *))found(handle, "cuDriverGetVersion");
     int result = ask(&version);

@@ -1,4 +1,4 @@
-/* Uses no CUDA: counts what is open, and says whether a driver was loaded. */
+/* Uses no CUDA: counts open files, and prints whether a driver was loaded. */
 #include "program.h"
 
 #include <dirent.h>

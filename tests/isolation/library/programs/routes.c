@@ -1,5 +1,5 @@
-/* Reads "name version flags symbol" lines: cuGetProcAddress must find what dlsym finds for the symbol if there is a
- * hook for it ("hooked"), and what it finds without us otherwise. Prints the lines for which that isn't so. */
+/* Reads "name version flags symbol" lines: cuGetProcAddress must find what dlsym finds for the symbol if it has a hook
+ * ("hooked"), and otherwise what it finds without the library. Prints the lines for which this fails. */
 #include "program.h"
 
 int main(int count, char **words) {

@@ -1,4 +1,4 @@
-/* Has another object open a library by name, which only that object's own path leads to. */
+/* Has another object open a library by name, which only that object's own search path finds. */
 #include "program.h"
 
 int main(int count, char **words) {

@@ -1,4 +1,4 @@
-/* May make next to no system call: from the start, or from the first call of the driver on. */
+/* May make next to no system calls: from the start, or after the first call of the driver. */
 #include "program.h"
 
 #include <linux/filter.h>

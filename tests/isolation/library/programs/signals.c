@@ -1,4 +1,4 @@
-/* First calls while signals come in all the time; each in a process of its own. */
+/* First calls while signals arrive continuously; each in a separate process. */
 #include "program.h"
 
 #include <signal.h>

@@ -1,4 +1,4 @@
-/* What is answered where there is no driver. */
+/* The library's answers without a driver. */
 #include "program.h"
 
 int main(void) {

@@ -1,4 +1,4 @@
-/* Has a dlopen of its own, as some tools do, which asks the next one. */
+/* Defines its own dlopen, as some tools do, which calls the next one. */
 #include "program.h"
 
 static int calls;

@@ -1,8 +1,8 @@
-"""Asks cuGetProcAddress, ours and the driver's beside it, every combination; tells where they differ, as JSON.
+"""Calls cuGetProcAddress, ours and the driver's beside it, with every combination; prints the differences as JSON.
 
-It reads what to ask, the paths of both libraries, and where functions begin in the driver's: ours keeps programs from
-opening that. A row is name, version, flags and form, then result, address and status of ours and of the driver's;
-addresses count from where each library begins.
+It reads the requests, the paths of both libraries, and the offsets of the driver's functions: our library keeps
+programs from opening the driver's. A row is name, version, flags and form, then result, address and status of ours and
+of the driver's; addresses are relative to the start of each library.
 """
 
 import ctypes

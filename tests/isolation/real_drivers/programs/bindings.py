@@ -1,4 +1,4 @@
-"""Which function of libcuda cuda-python chose for each name, or why none, as JSON. The words: folders of packages."""
+"""The function of libcuda that cuda-python chose for each name, or the error, as JSON. Arguments: package folders."""
 
 import json
 import sys

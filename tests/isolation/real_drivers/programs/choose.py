@@ -1,6 +1,6 @@
-"""Which function of libcuda numba chooses for each of its names, as JSON: numba's own `_find_api` decides.
+"""The function of libcuda that numba chooses for each of its names, as JSON: numba's own `_find_api` decides.
 
-Reads the text of its modules `driver` and `drvapi`; to import them takes LLVM, and to make a `Driver` a card.
+Reads the text of its modules `driver` and `drvapi`: their import needs LLVM, and a `Driver` object a card.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""Which of many names a process finds in a library, by each way to look one up; reads and writes JSON."""
+"""Names that a process finds in a library, by each way to look one up; reads and writes JSON."""
 
 import ctypes
 import json

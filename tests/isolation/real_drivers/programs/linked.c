@@ -1,4 +1,4 @@
-/* Prints which names the dynamic linker finds for a program that is linked with the driver's library, as JSON. */
+/* Prints, as JSON, the names that the dynamic linker finds for a program linked with the driver's library. */
 #include <stdio.h>
 
 #define NAME(name) extern void name(void) __attribute__((weak));

@@ -1,4 +1,4 @@
-"""Says of addresses which libraries of the driver they are in: ours and the driver's have the same name."""
+"""Locates addresses in the driver's libraries: ours and the driver's have the same name."""
 
 import ctypes
 from collections.abc import Iterable, Iterator
@@ -21,12 +21,12 @@ def mappings() -> Iterator[Mapping]:
 
 
 def base(library: str) -> int:
-    """Where the file of that path begins."""
+    """The start address of the file with that path."""
     return min(each.start for each in mappings() if each.path == library)
 
 
 def places(addresses: Iterable[int]) -> list[tuple[str, int] | None]:
-    """For each the path of the library and how far into it, or None where it is in no libcuda."""
+    """For each address the path of its library and the offset in it, or None if it is in no libcuda."""
     libraries: dict[str, tuple[int, int]] = {}
     for each in mappings():
         if "libcuda.so" in each.path:
@@ -39,7 +39,7 @@ def places(addresses: Iterable[int]) -> list[tuple[str, int] | None]:
 
 
 def words_of(library: str) -> list[int]:
-    """All words that a library may write: its data, and what follows without a file."""
+    """All words that a library may write: its data, and the anonymous mapping after it."""
     found: list[int] = []
     before = ""
     for each in mappings():

@@ -1,4 +1,4 @@
-"""Asks NVIDIA's runtime library a few things, and tells what it said and which functions of libcuda it then knows."""
+"""Calls NVIDIA's runtime library, and prints its answers and the functions of libcuda that it then knows."""
 
 import ctypes
 import json
@@ -6,7 +6,7 @@ import sys
 
 from isolation.real_drivers.programs.pointers import places, words_of
 
-driver = ctypes.CDLL("libcuda.so.1")  # a runtime closes one that is too old, which may be seen nevertheless
+driver = ctypes.CDLL("libcuda.so.1")  # a runtime closes a driver that is too old, which may be seen nevertheless
 runtime, number = ctypes.CDLL(sys.argv[1]), ctypes.c_int(-1)
 said = {}
 for name in ("cudaDriverGetVersion", "cudaRuntimeGetVersion", "cudaGetDeviceCount"):

@@ -1,4 +1,4 @@
-"""What the driver's libraries answer when a program starts them, as JSON."""
+"""Answers of the driver's libraries when a program starts them, as JSON."""
 
 import ctypes
 import json

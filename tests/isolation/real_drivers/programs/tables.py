@@ -1,4 +1,4 @@
-"""Which functions stand in the tables that cuGetExportTable gives out, as JSON: a result and places for each table."""
+"""Functions in the tables that cuGetExportTable returns, as JSON: a result and places for each table."""
 
 import ctypes
 import json
@@ -18,7 +18,7 @@ TABLES = {
 }
 LARGEST = 4096
 UNSIZED = 32
-"""So many words are looked at of a table that does not begin with its size."""
+"""The number of words read from a table that does not begin with its size."""
 
 driver = ctypes.CDLL("libcuda.so.1")
 told = {}

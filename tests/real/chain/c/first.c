@@ -1,5 +1,5 @@
-/* Says when it got as far as it was told to, in nanoseconds since 1970: `first start` at once, `first kernel` when the
- * first kernel on the container's card has ended.
+/* Prints the time, in nanoseconds since 1970, of what its argument names: `first start` is the start itself, `first
+ * kernel` the end of the first kernel on the container's card.
  */
 #include <dlfcn.h>
 #include <stdio.h>

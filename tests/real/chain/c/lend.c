@@ -1,5 +1,5 @@
-/* Allocates memory of the container's card and makes a handle of each allocation, by which others could open it: so
- * many as it is told to. Then it sleeps.
+/* Allocates memory on the container's card as often as its argument says, and exports a handle of each allocation,
+ * which other processes could open. Then it sleeps.
  */
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,12 +1,12 @@
-/* Takes memory of the container's first card, as it is told: `memory serve` waits for words, `memory ask WORDS` says
- * them to the one that waits, `memory WORDS` does them by itself. The words:
+/* Allocates memory on the container's first card by commands: `memory serve` waits for commands, `memory ask COMMAND`
+ * sends one to the waiting process, `memory COMMAND` executes one by itself. The commands:
  *
- *     view       how large the card is and what is free, by CUDA and by NVML
+ *     view       the card's size and free memory, by CUDA and by NVML
  *     take MIB   one more allocation
- *     free       gives the last one back
+ *     free       frees the last allocation
  *
- * Each is answered by one line; a call that failed is answered by its name and number. MEMORY_DRIVER names another
- * file than libcuda.so.1, which is opened by a name that tells nothing.
+ * The reply is one line; for a call that failed, its name and error number. MEMORY_DRIVER names another file than
+ * libcuda.so.1, which is opened by a name that reveals nothing.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-"""SharePods are a kind of the cluster, and their controller is at work beside our scheduler."""
+"""The cluster serves the SharePod kind, and the controller runs beside our scheduler."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def served(control: ControlPlane) -> Iterator[None]:
 
 @pytest.fixture
 def bare(bare: Cluster) -> Iterator[Cluster]:
-    """And without a SharePod."""
+    """The bare cluster, without a SharePod."""
     yield bare
     bare.kubectl.run("delete", "sharepods", "--all", "--all-namespaces", "--wait=false")
     for pod in bare.pods.list():
@@ -55,7 +55,7 @@ def controller(bare: Cluster, control: ControlPlane, tmp_path: Path) -> Iterator
 
 @pytest.fixture
 def stage(bare: Cluster, node: Callable[[str], None], scheduler: Scheduler, controller: SchedulerProcess) -> Stage:
-    """Node n1 with two cards; everything runs."""
+    """Node n1 with two cards; all components run."""
     node("n1")
     controller.start()
     return Stage(bare)

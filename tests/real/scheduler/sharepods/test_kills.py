@@ -1,4 +1,4 @@
-"""SharePods come and go while their controller is killed again and again; in the end everything is as it must be.
+"""SharePods come and go while their controller is killed repeatedly; in the end the state is consistent.
 
 `make test-all` does this with more of them, and `make soak-rounds` with many.
 """
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.timeout(3600)
 SHAREPODS = int(os.environ.get("TEST_SHAREPODS", "16" if is_all() else "8"))
 KILLS = int(os.environ.get("TEST_KILLS", "2" if is_all() else "1"))
 AUTO = tuple(f"a{number}" for number in range(-(-SHAREPODS // 8) + 1))
-"""Nodes where room is enough for all that are not placed by hand: two cards each."""
+"""Nodes with room for all SharePods that are not placed by hand: two cards each."""
 BY_HAND = tuple(f"h{number}" for number in range(SHAREPODS // 4))
 ENDED = ("Succeeded", "Failed")
 REQUESTS = ("0.1", "0.15", "0.2")
@@ -44,11 +44,11 @@ class Users:
         self.stage, self._chance = stage, chance
         self._names = iter(f"s{number}" for number in range(100_000))
         self._by_hand: dict[str, str] = {}
-        """By name, on which node."""
+        """Node by name."""
         self.there: list[str] = []
 
     def fill(self) -> None:
-        """Up to as many as there shall be; every third one or so is placed by hand."""
+        """Create SharePods up to the target number; about every third one is placed by hand."""
         while len(self.there) < SHAREPODS:
             name, request = next(self._names), self._chance.choice(REQUESTS)
             policy = self._chance.choice(("Always", "Never"))
@@ -61,7 +61,7 @@ class Users:
             self.there.append(name)
 
     def disturb(self) -> None:
-        """Of all, a fifth is deleted, pods of some end, and pods of some are taken away."""
+        """Delete a fifth of them, end some pods, and delete others."""
         for name in self._chance.sample(self.there, SHAREPODS // 5):
             self.there.remove(name)
             self._by_hand.pop(name, None)
@@ -69,7 +69,7 @@ class Users:
         for name in self._chance.sample(self.there, SHAREPODS // 8):
             pod = self.stage.pod(name)
             if pod is not None and pod.node and pod.phase not in ENDED:  # as kubelets do: once, on a node
-                with suppress(Refused):  # it went meanwhile
+                with suppress(Refused):  # it was deleted meanwhile
                     self.stage.ends(name, self._chance.choice(("Running", "Failed", "Succeeded")))
         for name in self._chance.sample(self.there, SHAREPODS // 8):
             with suppress(Refused):
@@ -130,7 +130,7 @@ def why_not_told(share: Json, pod: Json | None) -> str | None:
 
 
 def card_of(pod: Json) -> str:
-    """Empty where it was given none."""
+    """Empty if none was assigned."""
     text = pod["metadata"].get("annotations", {}).get(ALLOCATION)
     if text is None:
         return ""

@@ -1,4 +1,4 @@
-"""A SharePod on a real API server: its pod, its status, its card by name, its end."""
+"""A SharePod's life on a real API server: its pod, its status, its card by name, its end."""
 
 from __future__ import annotations
 

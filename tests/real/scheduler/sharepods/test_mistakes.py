@@ -1,4 +1,4 @@
-"""What a SharePod says when it can have no pod, and who may write one at all."""
+"""The status of a SharePod that can have no pod, and who may create one."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_pod_of_another_with_its_name_is_left_alone(stage: Stage) -> None:
 
 
 def test_a_pod_that_the_namespace_refuses_is_told(stage: Stage) -> None:
-    """Pod security and quotas judge the pod, whoever made it."""
+    """Pod security and quotas apply to the pod, whoever creates it."""
     label = {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "baseline"}}}
     stage.cluster.api.patch(f"/api/v1/namespaces/{TEAM}", label)
     try:
@@ -69,7 +69,7 @@ def test_a_pod_that_the_namespace_refuses_is_told(stage: Stage) -> None:
 
 
 def test_who_may_make_no_pods_may_make_no_sharepods(stage: Stage, carol_may: Allow) -> None:
-    """Though RBAC allows SharePods; with both rights it works."""
+    """RBAC on SharePods is not enough; with both rights it works."""
     carol_may("sharepods", "kubeshare.nthu")
     carol = stage.cluster.as_user("carol")
     with pytest.raises(Refused, match="must be allowed to create pods"):
@@ -103,7 +103,7 @@ def test_where_it_lies_does_not_change(stage: Stage, change: dict[str, Any]) -> 
 
 @pytest.fixture
 def carol_may(stage: Stage) -> Iterator[Allow]:
-    """Allows her to create objects in the team's namespace, until the end of the test."""
+    """Let carol create objects in the team's namespace, until the end of the test."""
     made: list[str] = []
 
     def allow(resource: str, group: str) -> None:
@@ -117,7 +117,7 @@ def carol_may(stage: Stage) -> Iterator[Allow]:
 
 
 def allowed(stage: Stage, user: str, resource: str, group: str) -> None:
-    """Makes it so in the team's namespace."""
+    """Grant it in the team's namespace."""
     name, metadata = f"{user}-{resource}", {"name": f"{user}-{resource}", "namespace": TEAM}
     rules = [{"apiGroups": [group], "resources": [resource], "verbs": ["get", "create", "patch"]}]
     role = {"apiVersion": f"{RBAC}/v1", "kind": "Role", "metadata": metadata, "rules": rules}

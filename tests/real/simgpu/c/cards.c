@@ -1,4 +1,4 @@
-/* Prints the cards that a container has, as NVML and as CUDA see them: one line each, of words and key=value. */
+/* Prints the cards of a container as NVML and CUDA see them: one line each, of words and key=value. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ static void print_nvml(void) {
     CALL(nvml, "nvmlShutdown");
 }
 
-/* Takes the memory, too, and keeps it. */
+/* Also allocates the memory and keeps it. */
 static void print_cuda(size_t bytes) {
     void *cuda = load("libcuda.so.1");
     int count, device;
@@ -68,7 +68,7 @@ static void print_cuda(size_t bytes) {
     }
 }
 
-/* cards [MIB]: with a number, takes so much of each card by CUDA and waits to be ended. */
+/* cards [MIB]: with a number, allocates this much of each card by CUDA and waits for a signal. */
 int main(int argc, char **argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc > 1) print_cuda((size_t)atoll(argv[1]) << 20);

@@ -1,11 +1,12 @@
-/* Two programs that speak with the broker by their container's own socket, as anybody in a container can.
+/* Two programs that talk to the broker over their container's own socket, as any process in a container can.
  *
- *     broker asks     a new process five times a second, which says that it is there and asks for memory, as the
- * library of any program does broker floods   by turns, for ever: many processes, one of which makes as many pieces of
- * memory as it may that anybody can have and gives back part of each, so that all living processes may have it; then as
- * many new connections as can be made; then a rest, in which the machine is others'
+ *     broker asks     a new process five times a second, which registers and asks for memory, as the library of any
+ *                     program does
+ *     broker floods   in turn, forever: many processes, one of which makes as many shareable pieces of memory as it
+ *                     may and gives back part of each, so that all living processes may have it; then as many new
+ *                     connections as can be made; then a rest, in which others have the machine
  *
- * Each line that is printed begins with the moment of CLOCK_MONOTONIC.
+ * Each printed line begins with the time by CLOCK_MONOTONIC.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -30,7 +31,7 @@ enum {
     REST_S = 10,
     PATIENCE_S = 120
 };
-enum { AWAY = 99 }; /* a result of our own: no answer */
+enum { AWAY = 99 }; /* our own result: no answer */
 
 static double now(void) {
     struct timespec time;
@@ -45,7 +46,7 @@ static int ask(int link, struct wire *packet) {
     return packet->result;
 }
 
-/* What a process of the library says first; `link` stays open. */
+/* The first message of a process of the library; `link` stays open. */
 static int hello(int *link) {
     struct sockaddr_un place = {.sun_family = AF_UNIX, .sun_path = WIRE_PATH};
     struct timeval patience = {.tv_sec = PATIENCE_S};

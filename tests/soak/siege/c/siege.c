@@ -1,11 +1,11 @@
 /* Two programs for containers that share a card.
  *
- *     siege neighbour    wants all of the card's time by ordinary means, for ever
- *     siege attacker     by turns, for ever: whatever a container's own privileges allow to have more of the card than
- * it was given; each attempt is a process of its own, which ends by itself
+ *     siege neighbour    wants all of the card's time by ordinary means, forever
+ *     siege attacker     in turn, forever: everything that a container's own privileges allow to get more of the card
+ *                        than its grant; each attempt is a separate process, which exits by itself
  *
- * How each attempt ended is printed; what it had of the card, the card itself says. A kernel's first argument is how
- * long it takes.
+ * The result of each attempt is printed; the card itself reports the attempt's use. A kernel's first argument is its
+ * duration.
  */
 #include <dlfcn.h>
 #include <glob.h>
@@ -64,7 +64,7 @@ static double now(void) {
 static void begin(void *library) {
     void *module;
     MUST(cuda, "cuInit", 0);
-    usleep(300000); /* by then the library does all that it does by itself */
+    usleep(300000); /* by then the library has done all its periodic work */
     MUST(cuda, "cuDeviceGet", &device, 0);
     MUST(library, "cuDevicePrimaryCtxRetain", &context, device);
     MUST(library, "cuCtxSetCurrent", context);
@@ -92,7 +92,7 @@ static void capture(int destroy) {
 static void leak_a_capture(void) { capture(1); }
 static void leave_a_capture_open(void) { capture(0); }
 
-/* The driver by its own file, beside the library: contexts that nothing was told of. */
+/* The driver by its own file, beside the library: contexts that are not reported. */
 static void *by_path(void) {
     static const char *const places[] = {"/usr/lib/*/libcuda.so.[0-9]*.*", "/usr/lib64/libcuda.so.[0-9]*.*",
                                          "/run/nvidia/driver/usr/lib/*/libcuda.so.*"};
@@ -113,7 +113,7 @@ static void launch_blocking(void) {
     flood(cuda, NULL, LONG_NS);
 }
 
-/* A pool is made, or asked for, once. */
+/* A pool is made, or requested, once. */
 static int take_of_pool(int how) {
     static void *pools[3];
     unsigned long long address;

@@ -31,9 +31,11 @@ def test_a_mutant_is_one_small_change() -> None:
 
 
 def test_what_was_killed_and_lives_is_worse_and_so_is_a_smaller_part() -> None:
-    before = ["life killed a -> b", "life killed c -> d", "life survived e -> f"]
+    before = ["lifecycle killed a -> b", "lifecycle killed c -> d", "lifecycle survived e -> f"]
     assert worse(before, before) == []
-    assert worse(before, ["life survived a -> b", "life killed c -> d", "life killed e -> f"]) == [
-        "life survived a -> b"
+    assert worse(before, ["lifecycle survived a -> b", "lifecycle killed c -> d", "lifecycle killed e -> f"]) == [
+        "lifecycle survived a -> b"
     ]
-    assert worse(before, ["life killed g -> h", "life survived i -> j"]) == ["life: 50.0% are killed; it was 66.7%"]
+    assert worse(before, ["lifecycle killed g -> h", "lifecycle survived i -> j"]) == [
+        "lifecycle: 50.0% are killed; it was 66.7%"
+    ]

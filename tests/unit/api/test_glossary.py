@@ -29,7 +29,7 @@ TYPES = {
     "Request": "GpuRequest",
     "Tag": "Tags",
 }
-NO_TYPES = {"Dialect", "Lease", "Beyond"}  # a plugin; a word in a page that the broker writes; a field of a card
+NO_TYPES = {"Dialect", "Time slice", "Beyond"}  # a plugin; a word in a page that the broker writes; a field of a card
 
 
 def test_the_glossary_and_the_types_name_the_same_things() -> None:

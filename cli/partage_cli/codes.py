@@ -51,10 +51,10 @@ CODES: Final[Mapping[str, ErrorCode]] = {
     "partage_base.kube.errors.Unreachable": ErrorCode(
         "PTG303", "The API server gives no answer.", "is it up, and reachable from here?"
     ),
-    "partage_base.kube.errors.Nonsense": ErrorCode(
+    "partage_base.kube.errors.MalformedResponse": ErrorCode(
         "PTG304", "What answers is no API server, or says too much.", "is there a proxy or a login page?"
     ),
-    "partage_base.kube.errors.Answered": ErrorCode(
+    "partage_base.kube.errors.StatusError": ErrorCode(
         "PTG305", "The API server says no.", "its own words are in the line"
     ),
     "partage_base.kube.errors.NotAllowed": ErrorCode(

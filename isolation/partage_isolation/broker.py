@@ -27,7 +27,7 @@ from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.library.current import library_for_new
 from partage_isolation.library.renewal import Renewal, installer
 from partage_isolation.metrics import BrokerFigures, Counters
-from partage_isolation.migration.room import Pace
+from partage_isolation.migration.room import MigrationSettings
 from partage_isolation.settings import BrokerSettings
 from partage_isolation.store.files import ROWS, Models, SizesFile
 from partage_isolation.store.rows_file import RowsFile
@@ -41,7 +41,8 @@ from partage_isolation.wire.deferred_requests import DeferredRequests
 from partage_isolation.wire.engines import Engines
 from partage_isolation.wire.messages import (
     Answer,
-    CardTold,
+    BrokerReport,
+    CardReport,
     Enter,
     Entered,
     Prepare,
@@ -50,7 +51,6 @@ from partage_isolation.wire.messages import (
     Released,
     SetLimits,
     Suspend,
-    Told,
 )
 from partage_isolation.wire.migration import Migration
 from partage_isolation.wire.notifications import Notifications
@@ -61,7 +61,7 @@ from partage_isolation.wire.sampler import Sampler
 from partage_isolation.wire.served import Registry
 from partage_isolation.wire.sessions import Sessions
 from partage_isolation.wire.timeslices import Terms, TimeSlices
-from partage_isolation.wire.watch import Chores, Watch
+from partage_isolation.wire.watch import BackgroundTasks, Watch
 from partage_plugins.api.names import CardId, ContainerKey
 from partage_plugins.errors import PartageError
 
@@ -79,7 +79,7 @@ class Broker:
         self._library = settings.below_root(settings.library_folder)
         self._pauses = Pauses(settings.root)
         self._models, self._terms = Models(settings.root), terms_of(settings)
-        self._counters, self._registry, self._chores = Counters(), Registry(), Chores(_defect)
+        self._counters, self._registry, self._background_tasks = Counters(), Registry(), BackgroundTasks(_defect)
         self._rows = RowsFile(settings.root / ROWS, boot=boot_id())
         self._stack.callback(self._rows.close)
         sizes_file = SizesFile(settings.root)
@@ -88,7 +88,7 @@ class Broker:
         self._nvml = self._asked_in_a_child()
         self._driver_limits = DriverLimits(self._nvml, context_in_limit=settings.context_in_limit)
         self._timeslices, self._moving = self._leases_and_moves()
-        self._renewal = Renewal(installer(settings), self._models.driver(), start=self._chores.start)
+        self._renewal = Renewal(installer(settings), self._models.driver(), start=self._background_tasks.start)
         hints = Notifications(self._counters)
         self._sampler = Sampler(
             self._ledger,
@@ -98,15 +98,17 @@ class Broker:
             registry=self._registry,
             learned=sizes_file.learned,
         )
-        self._watch = Watch(self._ledger, self._sampler, chores=self._chores, registry=self._registry)
+        self._watch = Watch(
+            self._ledger, self._sampler, background_tasks=self._background_tasks, registry=self._registry
+        )
         self._stack.callback(self._watch.close)
         self._stack.callback(self._registry.close)
-        self._stack.push_async_callback(self._chores.close)
+        self._stack.push_async_callback(self._background_tasks.close)
         self._parking = DeferredRequests(
             self._ledger,
             sampler=self._sampler,
             hints=hints,
-            chores=self._chores,
+            background_tasks=self._background_tasks,
             counters=self._counters,
             registry=self._registry,
         )
@@ -148,7 +150,7 @@ class Broker:
             timeslices=timeslices,
             registry=self._registry,
             card_bytes=self._models.bytes_of,
-            pace=Pace(longest_wait_ns=round(self._settings.moving_longest_wait_s * SECOND)),
+            pace=MigrationSettings(longest_wait_ns=round(self._settings.moving_longest_wait_s * SECOND)),
         )
         self._stack.callback(moving.close)
         return timeslices, moving
@@ -181,7 +183,7 @@ class Broker:
             timeslices=self._timeslices,
             moving=self._moving,
             permit=self._driver_limits.permit,
-            chores=self._chores,
+            background_tasks=self._background_tasks,
             checkpoints=Checkpoints(
                 self._settings.below_root(self._settings.driver_root), paused=lambda: self._pauses.reason() is not None
             ),
@@ -265,7 +267,7 @@ class Broker:
         listing = await self._auditor.listing()
         return Released(is_over=listing is not None and self._containers.end(key, listing.keys_in_use))
 
-    def _told(self) -> Told:
+    def _told(self) -> BrokerReport:
         try:
             library = str(library_for_new(self._library))
         except PartageError:
@@ -281,9 +283,9 @@ class Broker:
             driver_holds=self._driver_limits.held,
         )
 
-    def _card(self, card: CardId) -> CardTold:
+    def _card(self, card: CardId) -> CardReport:
         known, use = self._models.current().get(card), self._auditor.uses.get(card)
-        return CardTold(
+        return CardReport(
             card=card,
             index=known.index if known else None,
             model=known.model if known else None,

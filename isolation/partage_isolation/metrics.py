@@ -10,7 +10,7 @@ from typing import Final, Protocol
 from partage_base.daemon.exposition import Family, Sample
 from partage_base.daemon.fairness import fair_part
 from partage_base.daemon.metrics import Metrics
-from partage_isolation.audit.facts import CardLimits, ContainerFacts, MovingFacts
+from partage_isolation.audit.facts import CardLimits, ContainerFacts, MigrationFacts
 from partage_isolation.ledger.samples import ContextSizes
 from partage_isolation.timeslices.line import Shares, Windows
 from partage_plugins.api.limits import WHOLE_MILLI
@@ -177,7 +177,7 @@ class BrokerFigures:
         )
         yield from self._of_moves([(each, card, one) for each, card, limits in rows if (one := limits.moving)])
 
-    def _of_moves(self, rows: Sequence[tuple[ContainerFacts, CardId, MovingFacts]]) -> Iterator[Family]:
+    def _of_moves(self, rows: Sequence[tuple[ContainerFacts, CardId, MigrationFacts]]) -> Iterator[Family]:
         """Families of containers with movable memory."""
         moved = [self._sample(each, card, one.moved) for each, card, one in rows]
         times_out = [self._sample(each, card, one.times) for each, card, one in rows]

@@ -17,7 +17,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from partage_isolation.wire.client import BrokerAway, BrokerClient, BrokerNonsense
+from partage_isolation.wire.client import BrokerAway, BrokerClient, MalformedAnswer
 from partage_isolation.wire.messages import Prepare, Prepared, Release, one_for_each_card
 from partage_plugins.api.containers import Adjustment, Container, Granted
 from partage_plugins.api.gpu import GPU
@@ -138,5 +138,5 @@ class IsolationNode:
             yield
         except BrokerAway as error:
             raise Refused(AWAY_OF_ENGINES if of_engines else AWAY) from error
-        except BrokerNonsense as error:
+        except MalformedAnswer as error:
             raise Refused(NONSENSE_OF_ENGINES if of_engines else NONSENSE) from error

@@ -8,7 +8,7 @@ from typing import Final
 
 from partage_base.daemon.exposition import Family, Sample
 from partage_base.daemon.metrics import Metrics
-from partage_base.kube import Answered, KubeError
+from partage_base.kube import KubeError, StatusError
 from partage_plugins.api.names import PluginName
 from partage_plugins.registry.calls import Activity, Call
 from partage_scheduler.api.binder import Binder
@@ -100,7 +100,7 @@ class Figures:
 
     def erred(self, error: KubeError) -> None:
         """Counts a failed binding, or a failed check of a binding's outcome."""
-        self._errors[str(error.status) if isinstance(error, Answered) else type(error).__name__.lower()] += 1
+        self._errors[str(error.status) if isinstance(error, StatusError) else type(error).__name__.lower()] += 1
 
     def read(  # noqa: PLR0913, PLR0917 - what is read, by its owner
         self,

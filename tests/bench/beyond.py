@@ -21,7 +21,7 @@ from typing import Final
 
 from bench.harness import Bench
 from partage_isolation.library.objects import built
-from partage_isolation.wire.messages import MovingTold, Suspend
+from partage_isolation.wire.messages import MigrationReport, Suspend
 from simgpu.memory.programs import CLIENT
 from support.isolated import Contained, Isolated, isolated, until
 from support.sharing import Running, Sharer, sharing
@@ -66,7 +66,7 @@ def sharer(bench: Bench, name: str, share: int, *, movable: bool = True) -> Shar
     return Sharer(name, share, "flood", words, memory_bytes=memory_bytes, movable=movable)
 
 
-def moving(container: Contained) -> MovingTold:
+def moving(container: Contained) -> MigrationReport:
     told = container.told().cards[0].moving
     assert told is not None
     return told

@@ -14,7 +14,7 @@ import msgspec
 
 from fuzz import _codecs
 from partage_base.kube.answers import decoded, shallow
-from partage_base.kube.errors import Nonsense
+from partage_base.kube.errors import MalformedResponse
 from partage_plugins.api import Slot
 from partage_scheduler.objects import ApiNode, ApiPod, seen
 from partage_scheduler.predicates import Predicates, needs
@@ -46,7 +46,7 @@ def target(data: bytes) -> str:
     try:
         found = decoded("GET /it", data, ApiPod)
         there = decoded("GET /it", data, ApiNode)
-    except Nonsense:
+    except MalformedResponse:
         return "refused"
     if decoded("GET /it", msgspec.json.encode(found), ApiPod) != found:
         raise AssertionError("a pod changed on its way")

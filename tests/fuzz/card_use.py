@@ -6,9 +6,9 @@ from typing import Final
 
 from partage_gpu.nvml.facts import Trouble
 from partage_gpu.nvml.wire import Ended, NotUnderstood
-from partage_isolation.audit.nvml_messages import WORDS, CardRefused, Limited, Ready, Told, Used
+from partage_isolation.audit.nvml_messages import WORDS, BrokerReport, CardRefused, Limited, Ready, Used
 
-_STORY: Final[tuple[Told, ...]] = (
+_STORY: Final[tuple[BrokerReport, ...]] = (
     Ready(),
     Ready(has_limits=True),
     Limited("GPU-1", "/sys/fs/cgroup/pod/container", 17, "it can't be opened"),

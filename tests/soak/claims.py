@@ -27,7 +27,7 @@ from partage_isolation.store.folders import PARENT
 from partage_isolation.store.rows_file import RowsFile
 from partage_isolation.store.specs import BUDGETS_FOLDER
 from partage_isolation.store.specs import FOLDER as LIMITS_FOLDER
-from partage_isolation.wire.messages import ContainerTold
+from partage_isolation.wire.messages import ContainerReport
 from partage_plugins.api.claims import ClaimRecord
 from partage_plugins.api.limits import WHOLE_MILLI
 from partage_plugins.api.places import CLAIMS_FOLDER
@@ -121,7 +121,7 @@ def wrongs(stage: DraStage) -> Iterator[str]:
             yield f"card {card_id} is promised {milli} milli"
 
 
-def _wrong_limits(told: ContainerTold, record: ClaimRecord) -> Iterator[str]:
+def _wrong_limits(told: ContainerReport, record: ClaimRecord) -> Iterator[str]:
     grants = {grant.card: grant for grant in record.grants}
     for card in told.cards:
         grant = grants[card.card]

@@ -16,18 +16,18 @@ from typing import Final
 from partage_isolation.wire.messages import (
     END,
     Answer,
+    BrokerReport,
     CardHeld,
-    CardTold,
-    ContainerTold,
-    No,
+    CardReport,
+    ContainerReport,
     Parts,
     Prepare,
     Prepared,
     ProcessCard,
-    ProcessTold,
+    ProcessReport,
     Question,
-    TimeTold,
-    Told,
+    Rejection,
+    TimeReport,
     answer_line,
     read_question,
 )
@@ -52,7 +52,7 @@ def prepared(question: Prepare) -> Prepared:
 
 
 def usual(question: Question) -> Answer:
-    return prepared(question) if isinstance(question, Prepare) else No(why="not in this test")
+    return prepared(question) if isinstance(question, Prepare) else Rejection(why="not in this test")
 
 
 def pod(name: str = "train-0", namespace: str = "team-a") -> PodRef:
@@ -65,7 +65,7 @@ def held(
     limit_bytes: int = 8 * GIB,
     charged_bytes: int = 5 * GIB,
     refused: int = 0,
-    time: TimeTold | None = None,
+    time: TimeReport | None = None,
 ) -> CardHeld:
     """A container's use of a card, of which it was granted 8 GiB."""
     overhead_bytes = min(charged_bytes, GIB // 2)
@@ -83,9 +83,9 @@ def held(
     )
 
 
-def time_told(wanted: float, got: float) -> TimeTold:
+def time_told(wanted: float, got: float) -> TimeReport:
     """A container that wants and gets these parts of a card's time in every window."""
-    return TimeTold(
+    return TimeReport(
         wanted=Parts(s1=wanted, s10=wanted, s60=wanted),
         got=Parts(s1=got, s10=got, s60=got),
         timeslices=9,
@@ -99,25 +99,25 @@ def time_told(wanted: float, got: float) -> TimeTold:
     )
 
 
-def container(ref: PodRef, *cards: CardHeld, name: str = "main", pids: Sequence[int] = (4711,)) -> ContainerTold:
+def container(ref: PodRef, *cards: CardHeld, name: str = "main", pids: Sequence[int] = (4711,)) -> ContainerReport:
     amounts = tuple(
         ProcessCard(card=each.card, used_bytes=each.used_bytes, lent_bytes=each.used_bytes) for each in cards
     )
-    return ContainerTold(
+    return ContainerReport(
         key=container_key(ref.uid, ContainerName(name), 0),
         pod=ref,
         container=ContainerName(name),
         gen=1,
         cards=cards,
-        processes=tuple(ProcessTold(pid=pid, connected=True, cards=amounts) for pid in pids),
+        processes=tuple(ProcessReport(pid=pid, connected=True, cards=amounts) for pid in pids),
     )
 
 
-def told(*containers: ContainerTold, findings: tuple[str, ...] = (), library: str = "") -> Told:
+def told(*containers: ContainerReport, findings: tuple[str, ...] = (), library: str = "") -> BrokerReport:
     """The report of a node with one card."""
     used_bytes = sum(card.charged_bytes for each in containers for card in each.cards)
-    card = CardTold(card=CARD, index=0, model="NVIDIA H100 80GB HBM3", memory_bytes=80 * GIB, used_bytes=used_bytes)
-    return Told(broker="0.1.0", library=library, cards=(card,), containers=containers, findings=findings)
+    card = CardReport(card=CARD, index=0, model="NVIDIA H100 80GB HBM3", memory_bytes=80 * GIB, used_bytes=used_bytes)
+    return BrokerReport(broker="0.1.0", library=library, cards=(card,), containers=containers, findings=findings)
 
 
 class Broker:

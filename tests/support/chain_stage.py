@@ -26,7 +26,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from partage_base.keyring import KeyFolders, add_pair, load_public_keys
 from partage_dialects.settings import NVIDIA_GPU
 from partage_gpu.allocator.plan import NAMESPACES as EXCLUSION_NAMESPACES
-from partage_isolation.wire.messages import ContainerTold
+from partage_isolation.wire.messages import ContainerReport
 from partage_plugins.api import GPU, Allocation, ContainerName, GpuGrant
 from partage_plugins.api.keys import ALLOCATION, SIGNATURE
 from partage_plugins.codecs import decode_allocation, verify
@@ -120,7 +120,7 @@ class Chain(ClusterStage):
         (grant,) = self.allocation(pod).of(GPU)[ContainerName(container)]
         return grant
 
-    def limits_of(self, pod: Pod) -> ContainerTold:
+    def limits_of(self, pod: Pod) -> ContainerReport:
         """The limits of the pod's container in the node's broker."""
         return limits_of(self.machine_of(pod), pod)
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from partage_base.claim_records import ClaimRecords
-from partage_isolation.wire.messages import ContainerTold
+from partage_isolation.wire.messages import ContainerReport
 from partage_plugins.api.claims import DRIVER, ClaimRecord, ClaimUid
 from partage_plugins.api.places import CDI_FOLDER
 from rig.client.manifests import a_pod
@@ -164,7 +164,7 @@ class DraStage(ClusterStage):
         (status,) = pod.refresh()["status"]["resourceClaimStatuses"]
         return self.rig.cluster.api.get(RESOURCE_CLAIMS.at(TEAM, status["resourceClaimName"]))
 
-    def told(self, uid: str) -> ContainerTold | None:
+    def told(self, uid: str) -> ContainerReport | None:
         return next((each for each in told_by(self.machine).containers if each.pod.uid == uid), None)
 
     def record(self, uid: str) -> ClaimRecord | None:

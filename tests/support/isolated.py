@@ -29,7 +29,7 @@ from partage_isolation.library.current import make_current
 from partage_isolation.library.pages import install_page
 from partage_isolation.store.folders import OBJECTS
 from partage_isolation.wire.client import BrokerClient, ControlError
-from partage_isolation.wire.messages import ContainerTold, Prepare, Prepared, SetLimits, Told
+from partage_isolation.wire.messages import BrokerReport, ContainerReport, Prepare, Prepared, SetLimits
 from partage_plugins.api.gpu import Card as CardFacts
 from partage_plugins.api.gpu import GpuGrant, GpuPart
 from partage_plugins.api.inventory import Inventory
@@ -144,7 +144,7 @@ class Contained:
         client.hello()
         return client
 
-    def told(self) -> ContainerTold:
+    def told(self) -> ContainerReport:
         return next(each for each in self.place.told().containers if each.key == self.key)
 
     def lower(self, memory: int | None, *, card: int = 0) -> None:
@@ -157,7 +157,7 @@ class Isolated:
         self.node, self.broker, self.root = node, broker, broker.root
         self._count = 0
 
-    def told(self) -> Told:
+    def told(self) -> BrokerReport:
         return self.broker.client.tell()
 
     def tell_inventory(self, card_bytes: int) -> None:

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from partage_isolation.library.objects import built as built_library
 from partage_isolation.wire.client import BrokerClient, ControlError
-from partage_isolation.wire.messages import ContainerTold, Told
+from partage_isolation.wire.messages import BrokerReport, ContainerReport
 from partage_plugins.api import GPU, Card, CardId, GpuGrant, GpuPart, Inventory, Pool
 from partage_plugins.codecs import encode_inventory
 from rig import images
@@ -129,7 +129,7 @@ class IsolationStage(Stage):
         fields: dict[str, Any] = {"image": IMAGE, "command": SERVING, **said}
         return self.granted_pod(*grants, **fields)
 
-    def told(self) -> Told:
+    def told(self) -> BrokerReport:
         return told_by(self.machine)
 
     def wait_forgotten(self, pod: Pod) -> None:
@@ -154,11 +154,11 @@ def seen(pod: Pod, container: str = "main") -> dict[str, int]:
     return {name: int(value) // MIB for name, value in pairs}
 
 
-def told_by(machine: Machine) -> Told:
+def told_by(machine: Machine) -> BrokerReport:
     return _client(machine).tell()
 
 
-def limits_of(machine: Machine, pod: Pod) -> ContainerTold:
+def limits_of(machine: Machine, pod: Pod) -> ContainerReport:
     """The limits of the pod's container in that machine's broker."""
     (found,) = (each for each in told_by(machine).containers if each.pod.uid == pod.uid)
     return found

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from partage_isolation.library.objects import built as built_library
-from partage_isolation.wire.messages import TimeTold
+from partage_isolation.wire.messages import TimeReport
 from partage_plugins.api.pods import PodRef
 from partage_simgpu.build import built as built_programs
 from support.isolated import Contained, Isolated, until
@@ -67,7 +67,7 @@ class Running:
         self._pids = {process.pid for process in self.processes}
 
     @property
-    def time(self) -> TimeTold | None:
+    def time(self) -> TimeReport | None:
         """The broker's report; None if it does not meter time."""
         return self.containers[0].told().cards[0].time
 

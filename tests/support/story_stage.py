@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from partage_bundle import cache
-from partage_isolation.wire.messages import ContainerTold
+from partage_isolation.wire.messages import ContainerReport
 from rig.client.manifests import a_pod
 from rig.client.pods import Pod
 from rig.identity.people import OUR_NAMESPACE, TEAM
@@ -98,7 +98,7 @@ class StoryStage:
         assert said.isdecimal(), said
         return int(said) / 1e9
 
-    def limits_of(self, pod: Pod) -> ContainerTold:
+    def limits_of(self, pod: Pod) -> ContainerReport:
         """The limits of the pod's container in the node's broker."""
         assert pod.node is not None
         (found,) = (each for each in told_by(self.trial.machines[pod.node]).containers if each.pod.uid == pod.uid)

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from partage_base.daemon.life import Tasks
 from partage_base.kube import ApiServer, micro_time
-from partage_isolation.wire.messages import CardHeld, CardTold, ContainerTold, Told, answer_line
+from partage_isolation.wire.messages import BrokerReport, CardHeld, CardReport, ContainerReport, answer_line
 from partage_plugins.api import GPU, Allocation, Card, CardId, GpuGrant, GpuPart, Inventory, Ready, keys
 from partage_plugins.api.names import ContainerName, NodeName, PodUid
 from partage_plugins.codecs import encode_allocation, encode_inventory
@@ -53,7 +53,7 @@ class UiApi(FakeApi):
     def __init__(self) -> None:
         super().__init__()
         self.people = People()
-        self.tells: dict[str, Told] = {}
+        self.tells: dict[str, BrokerReport] = {}
 
     def _done(self, asked: Asked) -> Object:
         name = asked.path.rpartition("/")[2]
@@ -154,15 +154,15 @@ def held(grant: GpuGrant, *, wanted: float = 0.5, got: float = 0.5, gib: float =
     )
 
 
-def told_of(cards: tuple[Card, ...], *containers: ContainerTold, findings: tuple[str, ...] = ()) -> Told:
+def told_of(cards: tuple[Card, ...], *containers: ContainerReport, findings: tuple[str, ...] = ()) -> BrokerReport:
     """The report of the broker of a node with these cards."""
     charged = [one for each in containers for one in each.cards]
     used = {card.id: sum(one.charged_bytes for one in charged if one.card == card.id) for card in cards}
     tell = tuple(
-        CardTold(card=each.id, index=each.index, memory_bytes=each.memory_bytes, used_bytes=used[each.id])
+        CardReport(card=each.id, index=each.index, memory_bytes=each.memory_bytes, used_bytes=used[each.id])
         for each in cards
     )
-    return Told(broker="0.1.0", cards=tell, containers=containers, findings=findings)
+    return BrokerReport(broker="0.1.0", cards=tell, containers=containers, findings=findings)
 
 
 def _main(limits: Mapping[str, str]) -> Object:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from partage_cli.nodes.reports import NodeReport, Report
 from partage_cli.top.grantees import Grantee, grantees
 from partage_cli.top.times import SHORT_BY
-from partage_isolation.wire.messages import CardHeld, CardTold, Told
+from partage_isolation.wire.messages import BrokerReport, CardHeld, CardReport
 from partage_plugins.api import GPU, Card, CardId, GpuGrant
 from partage_plugins.api.card_memory import together
 from partage_plugins.api.limits import WHOLE_MILLI
@@ -100,12 +100,12 @@ class NodeTold(Struct, frozen=True, kw_only=True):
     at: datetime
     why: str = ""
     """Why there is no answer."""
-    cards: Mapping[CardId, CardTold] = {}
+    cards: Mapping[CardId, CardReport] = {}
     findings: tuple[str, ...] = ()
     workloads: tuple[Workload, ...] = ()
 
 
-def node_told(node: str, told: Told, history: History, at: datetime) -> NodeTold:
+def node_told(node: str, told: BrokerReport, history: History, at: datetime) -> NodeTold:
     """Adds to the history, too."""
     cards = {each.card: each for each in told.cards}
     found = tuple(
@@ -117,7 +117,7 @@ def node_told(node: str, told: Told, history: History, at: datetime) -> NodeTold
 
 
 def _workload(  # noqa: PLR0913, PLR0917 - what is known of it
-    node: str, grantee: Grantee, held: CardHeld, card: CardTold | None, history: History, at_s: float
+    node: str, grantee: Grantee, held: CardHeld, card: CardReport | None, history: History, at_s: float
 ) -> Workload:
     key = (grantee.key, held.card)
     if held.time is not None:
@@ -143,7 +143,7 @@ class CardView(NamedTuple):
     node: NodeReport
     card: Card
     holders: Sequence[tuple[PodFact, Usage]]
-    told: CardTold | None
+    told: CardReport | None
     workloads: Sequence[Workload]
 
     @property

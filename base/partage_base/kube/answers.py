@@ -10,13 +10,13 @@ from typing import Any, Final, TypeVar, cast
 import msgspec
 
 from partage_base.kube.errors import (
-    Answered,
     Conflict,
     Gone,
-    Nonsense,
+    MalformedResponse,
     NotAllowed,
     NotFound,
     ServerFailed,
+    StatusError,
     Throttled,
 )
 from partage_base.thread_safety import thread_safe
@@ -25,7 +25,13 @@ T = TypeVar("T")
 LONGEST_RETRY_AFTER_S: Final = 300.0
 """Cap on Retry-After: a wrong value must not silence a node for a day."""
 _FIRST_SERVER_FAULT: Final = 500
-_PLAIN: Final[dict[int, type[Answered]]] = {401: NotAllowed, 403: NotAllowed, 404: NotFound, 409: Conflict, 410: Gone}
+_PLAIN: Final[dict[int, type[StatusError]]] = {
+    401: NotAllowed,
+    403: NotAllowed,
+    404: NotFound,
+    409: Conflict,
+    410: Gone,
+}
 _THROTTLED: Final = 429
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 DEEPEST: Final = 64
@@ -50,7 +56,7 @@ class _Status(msgspec.Struct, frozen=True):
 
 
 def decoded(call: str, body: bytes | msgspec.Raw, type_: type[T]) -> T:
-    """Decodes an object, without what is nested too deep; raises `Nonsense` with the path of the fault."""
+    """Decodes an object, without what is nested too deep; raises `MalformedResponse` with the path of the fault."""
     decoder = _decoder(cast("Any", type_))
     try:
         try:
@@ -58,7 +64,7 @@ def decoded(call: str, body: bytes | msgspec.Raw, type_: type[T]) -> T:
         except RecursionError:
             return cast("T", decoder.decode(shallow(bytes(body))))
     except _UNREADABLE as error:
-        raise Nonsense(call, f"the answer can't be read: {error}") from None
+        raise MalformedResponse(call, f"the answer can't be read: {error}") from None
 
 
 def shallow(text: bytes, deepest: int = DEEPEST) -> bytes:
@@ -78,7 +84,7 @@ def shallow(text: bytes, deepest: int = DEEPEST) -> bytes:
     return bytes(kept)
 
 
-def refusal(call: str, status: int, body: bytes | msgspec.Raw, *, retry_after: str | None = None) -> Answered:
+def refusal(call: str, status: int, body: bytes | msgspec.Raw, *, retry_after: str | None = None) -> StatusError:
     """The error for a response that is a refusal. `status` 0: take it from the body, as within a watch."""
     said = _status(body)
     status = status or said.code or _FIRST_SERVER_FAULT
@@ -86,7 +92,7 @@ def refusal(call: str, status: int, body: bytes | msgspec.Raw, *, retry_after: s
     if kind := _PLAIN.get(status):
         return kind(call, status=status, reason=reason, message=message)
     if status != _THROTTLED and status < _FIRST_SERVER_FAULT:
-        return Answered(call, status=status, reason=reason, message=message)
+        return StatusError(call, status=status, reason=reason, message=message)
     busy = Throttled if status == _THROTTLED else ServerFailed
     return busy(
         call, status=status, reason=reason, message=message, retry_after_s=_retry_after_s(retry_after, said.details)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from partage_base.kube.errors import Nonsense
+from partage_base.kube.errors import MalformedResponse
 
 TYPE: Final = "application/vnd.kubernetes.protobuf"
 _MAGIC: Final = b"k8s\x00"
@@ -24,16 +24,16 @@ _MORE, _SEVEN = 0x80, 0x7F
 
 
 def with_finalizer(call: str, body: bytes, finalizer: str) -> bytes:
-    """The object with one more finalizer; raises `Nonsense` if `body` is not an object."""
+    """The object with one more finalizer; raises `MalformedResponse` if `body` is not an object."""
     if not body.startswith(_MAGIC):
-        raise Nonsense(call, "the answer is not in the form that was asked for")
+        raise MalformedResponse(call, "the answer is not in the form that was asked for")
     added = _field(_METADATA, _field(_FINALIZERS, finalizer.encode()))
     try:
         fields = list(_fields(body, len(_MAGIC)))
     except (ValueError, IndexError) as error:
-        raise Nonsense(call, f"the answer can't be read: {error}") from None
+        raise MalformedResponse(call, f"the answer can't be read: {error}") from None
     if _RAW not in {number for number, _ in fields}:
-        raise Nonsense(call, "the answer has no object in it")
+        raise MalformedResponse(call, "the answer has no object in it")
     return _MAGIC + b"".join(_field(number, text + added if number == _RAW else text) for number, text in fields)
 
 

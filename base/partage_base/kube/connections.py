@@ -13,7 +13,7 @@ import ssl
 from typing import Any, Final, NamedTuple, cast
 from weakref import WeakSet
 
-from partage_base.kube.http1 import Answer, Cut, NotHttp1
+from partage_base.kube.http1 import Answer, NotHttp1, TruncatedResponse
 
 CONNECT_WITHIN_S: Final = 5.0
 KEPT_S: Final = 30.0
@@ -80,9 +80,9 @@ class Connection(asyncio.Protocol):
         self._transport = None
 
     async def ask(self, request: bytes, answer: Answer) -> None:
-        """Returns when the response is complete; raises `NotHttp1`, `Cut` or the network's error."""
+        """Returns when the response is complete; raises `NotHttp1`, `TruncatedResponse` or the network's error."""
         if self._transport is None:
-            raise Cut
+            raise TruncatedResponse
         self._answer, self._done = answer, asyncio.get_running_loop().create_future()
         self._transport.write(request)
         try:
@@ -101,7 +101,7 @@ class Connection(asyncio.Protocol):
         if self._answer is not None and self._done is not None and not self._done.done():
             try:
                 self._answer.end()
-            except Cut as cut:
+            except TruncatedResponse as cut:
                 self._end(error or cut)
             else:
                 self._end(None)

@@ -5,9 +5,9 @@
         ├── BadAccess      address and credentials of the API server are missing or unusable
         ├── BadName        an object can't have this name, so nothing was sent
         ├── Unreachable    no response: refused, cut, too slow, an invalid certificate
-        ├── Nonsense       an invalid response: no JSON of that type, a redirect
+        ├── MalformedResponse   no JSON of that type, or a redirect
         │   └── TooLarge       larger than the bound
-        └── Answered       an error status: with its reason and message
+        └── StatusError    an error status: with its reason and message
             ├── NotAllowed     401 or 403
             ├── NotFound       404
             ├── Conflict       409: changed meanwhile, or exists already
@@ -63,7 +63,7 @@ class Unreachable(KubeError):
         return f"{self.call}: {self.why}; {self.advice}"
 
 
-class Nonsense(KubeError):
+class MalformedResponse(KubeError):
     """A response that can't be decoded, or a redirect."""
 
     def __init__(self, call: str, why: str) -> None:
@@ -74,7 +74,7 @@ class Nonsense(KubeError):
         return f"{self.call}: {_shown(self.why)}; is it an API server that answers there, and no proxy or login page?"
 
 
-class TooLarge(Nonsense):
+class TooLarge(MalformedResponse):
     """A response larger than the bound."""
 
     def __init__(self, call: str, why: str, head: bytes) -> None:
@@ -86,7 +86,7 @@ class TooLarge(Nonsense):
         return f"{self.call}: {_shown(self.why)}"
 
 
-class Answered(KubeError):
+class StatusError(KubeError):
     """The API server answered with an error status."""
 
     def __init__(self, call: str, *, status: int, reason: str = "", message: str = "") -> None:
@@ -106,7 +106,7 @@ class Answered(KubeError):
         return f"{said}; {self.advice}" if self.advice else said
 
 
-class NotAllowed(Answered):
+class NotAllowed(StatusError):
     """It does not accept our credentials (401), or our request (403)."""
 
     @property
@@ -114,19 +114,19 @@ class NotAllowed(Answered):
         return "renew the credentials" if self.status == 401 else "grant it by RBAC"  # noqa: PLR2004
 
 
-class NotFound(Answered):
+class NotFound(StatusError):
     """There is no such object, or no such resource."""
 
 
-class Conflict(Answered):
+class Conflict(StatusError):
     """The object changed meanwhile, or exists already."""
 
 
-class Gone(Answered):
+class Gone(StatusError):
     """The resource version is too old to continue from."""
 
 
-class _Busy(Answered):
+class _Busy(StatusError):
     def __init__(
         self, call: str, *, status: int, reason: str = "", message: str = "", retry_after_s: float | None = None
     ) -> None:

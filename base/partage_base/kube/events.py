@@ -12,7 +12,7 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from partage_base.kube.answers import decoded, refusal
-from partage_base.kube.errors import HEAD_BYTES, Nonsense, TooLarge
+from partage_base.kube.errors import HEAD_BYTES, MalformedResponse, TooLarge
 from partage_base.kube.undecodable import Undecodable, unread, unread_line
 
 T = TypeVar("T")
@@ -98,7 +98,7 @@ class Lines:
         return not self._begun
 
     def take(self, piece: bytes) -> list[bytes | Head]:
-        """Returns the lines completed by `piece`; raises `Nonsense` for one that is too long and names no object."""
+        """Returns the lines completed by `piece`; raises `MalformedResponse` for a long one that names none."""
         *whole, rest = piece.split(b"\n")
         lines: list[bytes | Head] = []
         for part in whole:
@@ -119,13 +119,13 @@ class Lines:
             self._behead(part)
         self._skipped += len(part)
         if self._skipped > self._most_skipped:
-            raise Nonsense(self._call, f"a line of more than {self._most_skipped} bytes")
+            raise MalformedResponse(self._call, f"a line of more than {self._most_skipped} bytes")
 
     def _behead(self, part: bytes) -> None:
         """Keeps only the head of the current line from now on."""
         head = bytes(self._begun[:HEAD_BYTES] + part[:HEAD_BYTES])[:HEAD_BYTES]
         if unread_line(head, "") is None:
-            raise Nonsense(self._call, f"a line of more than {self._longest} bytes")
+            raise MalformedResponse(self._call, f"a line of more than {self._longest} bytes")
         self._skipped = len(self._begun)
         self._begun = bytearray(head)
 
@@ -137,7 +137,7 @@ class Lines:
 
 
 def event_of(call: str, line: bytes | Head, item_type: type[T]) -> Event[T]:
-    """Decodes a line; raises the error with which the server ended the watch, such as `Gone`, or `Nonsense`."""
+    """Decodes a line; raises the error that ended the watch, such as `Gone`, or `MalformedResponse`."""
     if isinstance(line, Head):
         return _named(call, line)
     return _event(call, decoded(call, line, _Line), item_type)
@@ -167,13 +167,13 @@ def _event(call: str, read: _Line, item_type: type[T]) -> Event[T]:
             marks = decoded(call, read.object, _Marked).metadata.annotations or {}
             return Bookmark(meta.resource_version, ends_list=marks.get(LIST_ENDS) == "true")
         case other:
-            raise Nonsense(call, f"an event of type {other!r}")
+            raise MalformedResponse(call, f"an event of type {other!r}")
 
 
 def _item(call: str, read: _Line, item_type: type[T]) -> T | Undecodable:
     try:
         return decoded(call, read.object, item_type)
-    except Nonsense as error:
+    except MalformedResponse as error:
         return unread(call, read.object, error.why, is_gone=read.type == "DELETED")
 
 

@@ -41,7 +41,7 @@ class TooLong(NotHttp1):
         self.head = head
 
 
-class Cut(Exception):
+class TruncatedResponse(Exception):
     """The response ended in the middle, or before it began."""
 
 
@@ -137,11 +137,11 @@ class Answer:
         self._require_nothing_after()
 
     def end(self) -> None:
-        """The connection ended; raises `Cut` if the response is incomplete."""
+        """The connection ended; raises `TruncatedResponse` if the response is incomplete."""
         if self.is_whole:
             return
         if not self.status or self._chunked or self._left is not None:
-            raise Cut
+            raise TruncatedResponse
         self.is_whole = True
 
     def _require_nothing_after(self) -> None:

@@ -18,7 +18,7 @@ import msgspec
 from partage_base.kube.backoff import Backoff
 from partage_base.kube.errors import Gone, KubeError
 from partage_base.kube.events import Bookmark, Changed, Deleted, Event
-from partage_base.kube.lists import Beginning
+from partage_base.kube.lists import InitialList
 from partage_base.kube.server import ApiServer
 from partage_base.kube.undecodable import Undecodable
 
@@ -86,7 +86,7 @@ async def follow(  # noqa: PLR0913  (what to follow, and by what to wait)
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
 ) -> AsyncGenerator[Seen[T]]:
     """Yields events forever; ends only by being closed or cancelled. `backoff` must not be shared."""
-    place, beginning = _Place(), Beginning(server, path, item_type, labels=labels, fields=fields)
+    place, beginning = _Place(), InitialList(server, path, item_type, labels=labels, fields=fields)
     while True:
         failure: KubeError | None = None
         place.has_moved = False

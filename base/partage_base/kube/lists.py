@@ -21,7 +21,7 @@ from typing import Final, Generic, TypeVar
 
 import structlog
 
-from partage_base.kube.errors import Answered, KubeError, Nonsense, Unreachable
+from partage_base.kube.errors import KubeError, MalformedResponse, StatusError, Unreachable
 from partage_base.kube.events import Bookmark, Event, Fold
 from partage_base.kube.server import ApiServer, Listing
 
@@ -43,7 +43,7 @@ class _NotOffered(Exception):
     """The server does not stream lists; the message says how that was detected."""
 
 
-class Beginning(Generic[T]):
+class InitialList(Generic[T]):
     """The initial list of one informer; remembers what did not work."""
 
     def __init__(self, server: ApiServer, path: str, item_type: type[T], *, labels: str, fields: str) -> None:
@@ -77,7 +77,7 @@ class Beginning(Generic[T]):
             except TimeoutError:
                 raise _NotOffered("where the list ends was not said in time") from None
             except KubeError as error:
-                if isinstance(error, Answered) and error.status in _NOT_OFFERED:
+                if isinstance(error, StatusError) and error.status in _NOT_OFFERED:
                     raise _NotOffered(str(error)) from error
                 self._has_failed = True
                 raise
@@ -98,5 +98,5 @@ async def _whole(call: str, watch: AsyncGenerator[Event[T]]) -> Listing[T]:
             elif event.ends_list:
                 return Listing(fold.items, event.version, fold.unread)
             if len(fold) > MOST_ITEMS:
-                raise Nonsense(call, f"a list of more than {MOST_ITEMS} items")
+                raise MalformedResponse(call, f"a list of more than {MOST_ITEMS} items")
     raise Unreachable(call, "it ended before all items were told", may_be_done=False)

@@ -8,7 +8,7 @@ from typing import Any, Final, Generic, TypeVar, cast
 import msgspec
 
 from partage_base.kube.answers import decoded
-from partage_base.kube.errors import Nonsense
+from partage_base.kube.errors import MalformedResponse
 from partage_base.kube.undecodable import Undecodable, unread
 
 T = TypeVar("T")
@@ -60,10 +60,10 @@ class Batch:
 
 
 def page_of(call: str, body: bytes, item_type: type[T]) -> Page[T]:
-    """Decodes one page of a list; raises `Nonsense`."""
+    """Decodes one page of a list; raises `MalformedResponse`."""
     try:
         page = cast("_Page[T]", decoded(call, body, _page_type(cast("Any", item_type))))
-    except Nonsense:
+    except MalformedResponse:
         return _one_by_one(call, body, item_type)
     return Page(page.items or (), (), page.metadata.resource_version, page.metadata.continue_)
 
@@ -76,7 +76,7 @@ def _one_by_one(call: str, body: bytes, item_type: type[T]) -> Page[T]:
     for raw in page.items or ():
         try:
             items.append(decoded(call, raw, item_type))
-        except Nonsense as error:
+        except MalformedResponse as error:
             left_out.append(unread(call, raw, error.why))
     return Page(tuple(items), tuple(left_out), page.metadata.resource_version, page.metadata.continue_)
 

@@ -24,8 +24,17 @@ from partage_base.kube.access import Access
 from partage_base.kube.answers import refusal
 from partage_base.kube.connections import CONNECT_WITHIN_S, Connections, NotConnected, Place, Sockets
 from partage_base.kube.credentials import Credentials
-from partage_base.kube.errors import HEAD_BYTES, BadAccess, Nonsense, TooLarge, Unreachable
-from partage_base.kube.http1 import MOST_REFUSAL_BYTES, Answer, Cut, NotHttp1, Request, TooLong, said_of_us, written
+from partage_base.kube.errors import HEAD_BYTES, BadAccess, MalformedResponse, TooLarge, Unreachable
+from partage_base.kube.http1 import (
+    MOST_REFUSAL_BYTES,
+    Answer,
+    NotHttp1,
+    Request,
+    TooLong,
+    TruncatedResponse,
+    said_of_us,
+    written,
+)
 
 _REDIRECTS: Final = range(300, 400)
 _REFUSALS: Final = range(400, 1000)
@@ -93,7 +102,9 @@ class Transport:
                 self._access.refused(credentials)
             location = answer.headers.get(b"location", b"")
             if answer.status in _REDIRECTS:
-                raise Nonsense(call, f"{answer.status} to {location.decode(errors='replace')}, and we follow none")
+                raise MalformedResponse(
+                    call, f"{answer.status} to {location.decode(errors='replace')}, and we follow none"
+                )
             retry_after = answer.headers.get(b"retry-after")
             raise refusal(
                 call,
@@ -154,7 +165,9 @@ class Transport:
 
     async def _require_yes(self, call: str, response: aiohttp.ClientResponse) -> None:
         if response.status in _REDIRECTS:
-            raise Nonsense(call, f"{response.status} to {response.headers.get('Location')}, and we follow none")
+            raise MalformedResponse(
+                call, f"{response.status} to {response.headers.get('Location')}, and we follow none"
+            )
         if response.status in _REFUSALS:
             body = await self._body(call, response, MOST_REFUSAL_BYTES)
             raise refusal(call, response.status, body, retry_after=response.headers.get("Retry-After"))
@@ -235,8 +248,8 @@ def _told(call: str, answer: Answer) -> Generator[None]:
     except TooLong as error:
         raise TooLarge(call, str(error), error.head) from None
     except NotHttp1 as error:
-        raise Nonsense(call, str(error)) from None
-    except Cut:
+        raise MalformedResponse(call, str(error)) from None
+    except TruncatedResponse:
         why = "the answer was cut short" if answer.has_begun else "the connection was closed before there was an answer"
         raise Unreachable(call, why, may_be_done=True) from None
     except ValueError as error:
@@ -281,7 +294,9 @@ def _translated(call: str) -> Generator[None]:
     except (aiohttp.ClientResponseError, aiohttp.ClientPayloadError) as error:
         broken = isinstance(error, aiohttp.ClientPayloadError)
         raise (
-            Unreachable(call, "the answer was cut short", may_be_done=True) if broken else Nonsense(call, _why(error))
+            Unreachable(call, "the answer was cut short", may_be_done=True)
+            if broken
+            else MalformedResponse(call, _why(error))
         ) from error
     except (aiohttp.ClientError, OSError) as error:
         if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ClientError):

@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from partage_base.kube.answers import decoded
-from partage_base.kube.errors import HEAD_BYTES, Nonsense
+from partage_base.kube.errors import HEAD_BYTES, MalformedResponse
 
 T = TypeVar("T")
 _KIND: Final = r'(?:"kind":"\w{1,63}",)?(?:"apiVersion":"[\w./-]{1,253}",)?'
@@ -81,7 +81,7 @@ class _Placed(msgspec.Struct, frozen=True):
 
 
 def unread(call: str, raw: msgspec.Raw, why: str, *, is_gone: bool = False) -> Undecodable:
-    """An object that does not have the expected form; raises `Nonsense` if it does not even have a name."""
+    """An object that does not have the expected form; raises `MalformedResponse` if it does not even have a name."""
     meta = decoded(call, raw, _Named).metadata
     node = _or(_Placed(), call, raw).spec.node_name
     notes = _or(_Noted(), call, raw).metadata.annotations
@@ -106,7 +106,7 @@ def _or(nothing: T, call: str, raw: msgspec.Raw) -> T:
     """As much of the object as its type names, or `nothing`."""
     try:
         return decoded(call, raw, type(nothing))
-    except Nonsense:
+    except MalformedResponse:
         return nothing
 
 

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from partage_base.cri import ListedContainer
 from partage_cli.doctor.local_node import Unseen
-from partage_isolation.wire.messages import Told
+from partage_isolation.wire.messages import BrokerReport
 from partage_plugins.api import Allocation, AnyKind, Inventory
 from partage_plugins.api.claims import ClaimRecord, ClaimUid
 from partage_plugins.api.keys import ALLOCATION, INVENTORY, SIGNATURE
@@ -80,7 +80,7 @@ class SeenHere:
     name: str
     inventory: str | Unseen
     containers: tuple[ListedContainer, ...] | Unseen
-    broker: Told | Unseen
+    broker: BrokerReport | Unseen
     claims: SeenClaims | Unseen = SeenClaims()
 
 

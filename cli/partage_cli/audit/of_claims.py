@@ -9,7 +9,7 @@ from typing import Final
 from partage_cli.audit.observation import SeenClaims, SeenHere
 from partage_cli.doctor.findings import About, Finding
 from partage_cli.doctor.local_node import Unseen
-from partage_isolation.wire.messages import ContainerTold, Told
+from partage_isolation.wire.messages import BrokerReport, ContainerReport
 from partage_plugins.api import CardId
 from partage_plugins.api.claims import ClaimRecord, ClaimUid
 from partage_plugins.api.limits import WHOLE_MILLI
@@ -40,7 +40,7 @@ def claims(here: SeenHere, allocated: frozenset[ClaimUid] | None) -> Iterator[Fi
     yield about.ok(f"{len(here.claims.records)} claims are in force as they were allocated{without}")
 
 
-def _limits(told: Told) -> dict[ClaimUid, ContainerTold]:
+def _limits(told: BrokerReport) -> dict[ClaimUid, ContainerReport]:
     return {ClaimUid(each.pod.uid): each for each in told.containers if each.is_claim}
 
 
@@ -66,7 +66,7 @@ def _of_sums(about: About, records: tuple[ClaimRecord, ...]) -> Iterator[Finding
 
 
 def _of_broker(
-    about: About, records: tuple[ClaimRecord, ...], limits: dict[ClaimUid, ContainerTold]
+    about: About, records: tuple[ClaimRecord, ...], limits: dict[ClaimUid, ContainerReport]
 ) -> Iterator[Finding]:
     known = {record.claim.uid: record for record in records}
     for uid, record in known.items():

@@ -9,7 +9,7 @@ from partage_base.cri import ListedContainer
 from partage_cli.audit.observation import SeenCluster, SeenHere, SeenPod
 from partage_cli.doctor.findings import About, Finding
 from partage_cli.doctor.local_node import Unseen
-from partage_isolation.wire.messages import ContainerTold
+from partage_isolation.wire.messages import ContainerReport
 from partage_plugins.api import GPU, AnyKind, ContainerAllocation, ContainerKey, ContainerName, GpuGrant, PodUid
 from partage_plugins.api.keys import CONTAINER
 from partage_plugins.api.limits import WHOLE_MILLI
@@ -86,7 +86,7 @@ def broker(here: SeenHere, cluster: SeenCluster, kinds: Iterable[AnyKind]) -> It
 
 def _of_broker(
     about: About,
-    told: Mapping[ContainerKey, ContainerTold],
+    told: Mapping[ContainerKey, ContainerReport],
     known: Mapping[ContainerKey, _Running],
     pods: Mapping[PodUid, SeenPod],
 ) -> Iterator[Finding]:
@@ -101,7 +101,7 @@ def _of_broker(
             yield from _of_limits(about, limits, known[key], pods.get(limits.pod.uid))
 
 
-def _of_limits(about: About, limits: ContainerTold, each: _Running, pod: SeenPod | None) -> Iterator[Finding]:
+def _of_limits(about: About, limits: ContainerReport, each: _Running, pod: SeenPod | None) -> Iterator[Finding]:
     """Compare a container's limits. If it was resized while running, the pod has the current grants."""
     grants, gen = each.allocation.of(GPU), each.allocation.gen
     if pod is not None and pod.allocation is not None and limits.gen == pod.allocation.gen > gen:

@@ -31,7 +31,7 @@ from partage_cli.schedulers import trusted_keys
 from partage_dra.claims import Claim
 from partage_dra.spec_file import SpecFiles
 from partage_isolation.wire.client import BrokerClient, ControlError
-from partage_isolation.wire.messages import Told
+from partage_isolation.wire.messages import BrokerReport
 from partage_plugins.api import AnyKind
 from partage_plugins.api.claims import ClaimRecord, ClaimUid
 from partage_plugins.api.places import BROKER_SOCKET, CLAIMS_FOLDER, INVENTORY_FILE
@@ -128,7 +128,7 @@ def _claims(root: Path) -> SeenClaims | Unseen:
         return Unseen(folder, error.strerror or str(error))
 
 
-def _broker(root: Path) -> Told | Unseen:
+def _broker(root: Path) -> BrokerReport | Unseen:
     try:
         return BrokerClient(root).tell()
     except (ControlError, Refused) as error:

@@ -12,7 +12,7 @@ from partage_cli.doctor.findings import About, Finding
 from partage_cli.doctor.local_node import LocalNode, Unseen, status_of
 from partage_cli.tables import age
 from partage_isolation.wire.client import BrokerClient, ControlError, OnlyForRoot
-from partage_isolation.wire.messages import Told
+from partage_isolation.wire.messages import BrokerReport
 from partage_plugins.api.places import BROKER_ALIVE, BROKER_SOCKET
 from partage_plugins.errors import Refused
 
@@ -80,7 +80,7 @@ def _answering(about: About, node: LocalNode, age_s: float) -> Iterator[Finding]
             yield about.wrong(finding, do="`partage top` and docs/isolation.md say what that means")
 
 
-def _serving(told: Told) -> str:
+def _serving(told: BrokerReport) -> str:
     count = len(told.containers)
     return f"version {told.broker} serves {count} {'container' if count == 1 else 'containers'}"
 

@@ -15,7 +15,7 @@ from partage_cli.doctor.kubelet import process_of
 from partage_cli.doctor.local_node import LocalNode, Unseen, status_of
 from partage_cli.installation.places import JOURNAL
 from partage_cli.nodes.reports import Report, of_cluster
-from partage_cli.rollout.told import Wish, members_of
+from partage_cli.rollout.node_state import DesiredState, members_of
 from partage_cli.schedulers import KnownScheduler, told
 from partage_plugins.api.places import INVENTORY_FILE
 
@@ -82,5 +82,5 @@ async def listed(server: ApiServer, namespace: str) -> ListedCluster:
     )
     unread = {each.key[1]: each.why for each in nodes.unread}
     report = of_cluster(nodes.items, leases.items, datetime.now(UTC), unread=unread)
-    on = frozenset(each.name for each in members_of(nodes.items) if each.wish is Wish.ON)
+    on = frozenset(each.name for each in members_of(nodes.items) if each.wish is DesiredState.ON)
     return ListedCluster(nodes.items, leases.items, report, on, scheduler)

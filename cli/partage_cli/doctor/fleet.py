@@ -20,9 +20,9 @@ from partage_cli.keys.objects import KEYS, public_of
 from partage_cli.keys.store import KeyStore
 from partage_cli.nodes.reports import NodeReport
 from partage_cli.own_pods import OwnPod
-from partage_cli.rollout.told import Member, members_of
+from partage_cli.rollout.node_state import Member, members_of
 from partage_cli.tables import few, short_id
-from partage_cli.top.nodes import AT_ONCE, WITHIN_S, AllTold, ask_nodes
+from partage_cli.top.nodes import AT_ONCE, WITHIN_S, AllReports, ask_nodes
 from partage_cli.versions.running import PART_OF, Running, running
 
 _AT_A_TIME: Final = 500
@@ -48,13 +48,13 @@ def findings(kubeconfig: Path | None, namespace: str) -> Iterator[Finding]:
         return
     question = functools.partial(ask_nodes, namespace=namespace, only=())
     try:
-        told: AllTold | KubeError = ask_cluster(kubeconfig, question, deadline_s=WITHIN_S, connections=AT_ONCE)
+        told: AllReports | KubeError = ask_cluster(kubeconfig, question, deadline_s=WITHIN_S, connections=AT_ONCE)
     except KubeError as error:
         told = error
     yield from judged_fleet(fleet, told, datetime.now(UTC))
 
 
-def judged_fleet(fleet: FleetFacts, told: AllTold | KubeError, now: datetime) -> Iterator[Finding]:
+def judged_fleet(fleet: FleetFacts, told: AllReports | KubeError, now: datetime) -> Iterator[Finding]:
     """Judge each part by itself, in the order of the checks on a node."""
     seen = fleet.cluster
     yield from judged(seen.report, seen.labelled, seen.scheduler)
@@ -86,7 +86,7 @@ def _cards(nodes: Iterable[NodeReport]) -> Iterator[Finding]:
         yield About("inventory").ok(f"{count} cards, all well")
 
 
-def _brokers(told: AllTold | KubeError) -> Iterator[Finding]:
+def _brokers(told: AllReports | KubeError) -> Iterator[Finding]:
     if isinstance(told, KubeError):
         yield About("broker").unknown(str(told))
         return

@@ -9,7 +9,7 @@ from typing import Final
 from partage_cli.doctor.findings import About, Finding
 from partage_cli.doctor.local_node import LocalNode, Unseen, status_of
 from partage_isolation.wire.client import BrokerClient, ControlError
-from partage_isolation.wire.messages import BrokerLoss, CardTold, Told
+from partage_isolation.wire.messages import BrokerLoss, BrokerReport, CardReport
 from partage_plugins.errors import Refused
 
 PAGE: Final = "libpartage-page.so"
@@ -41,7 +41,7 @@ def turns(node: LocalNode) -> Iterator[Finding]:
         yield from _helper(Path(told.library).parent / PAGE)
 
 
-def _divided(about: About, told: Told) -> Finding:
+def _divided(about: About, told: BrokerReport) -> Finding:
     used = {told.policy, *(card.policy or told.policy for card in told.cards)}
     without = _WITHOUT[told.compute_on_broker_loss] if used != {_FREE} else "parts of a card's time are refused"
     found = f"{_policies(told)}; {without}"
@@ -53,14 +53,14 @@ def _divided(about: About, told: Told) -> Finding:
     return about.ok(found)
 
 
-def _policies(told: Told) -> str:
+def _policies(told: BrokerReport) -> str:
     others = ", ".join(
         f"{card.policy} on {_name(card)}" for card in told.cards if card.policy not in (None, told.policy)
     )
     return f"by {told.policy}, but {others}" if others else f"by {told.policy}"
 
 
-def _name(card: CardTold) -> str:
+def _name(card: CardReport) -> str:
     return card.card if card.index is None else f"card {card.index}"
 
 

@@ -58,7 +58,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     """Empty: kubelet has no static pods."""
 
 
-class Look:
+class Inspection:
     """Changes nothing; refuses an unfit node, and prints warnings."""
 
     name: StepName = "look"

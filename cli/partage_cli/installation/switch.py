@@ -29,7 +29,7 @@ from partage_cli.installation.conversion import (
 )
 from partage_cli.installation.errors import StepFailed, TurnedBack, UnfitNode
 from partage_cli.installation.host import Host, api_of
-from partage_cli.installation.inspection import Look, Site, look
+from partage_cli.installation.inspection import Inspection, Site, look
 from partage_cli.installation.journal import Journal
 from partage_cli.installation.nodes import require_room, why_not_ready
 from partage_cli.installation.places import WAY_BACK
@@ -55,7 +55,7 @@ def install(host: Host, journal: Journal, tree: Path) -> None:
     is_on = turn.state(host.root) == "confirmed"
     if not is_on:
         go_back(host, journal)
-    carry_out([Look()], host, journal, again=not is_on)
+    carry_out([Inspection()], host, journal, again=not is_on)
     carry_out(_installation(tree, _site(journal)), host, journal, again=True)
     require_crishim(host)
     journal.take_version(version)
@@ -74,7 +74,7 @@ def switch_on(host: Host, journal: Journal, *, kubeconfig: Path | None, after_s:
         host.say("this node is switched on already")
         return
     go_back(host, journal)
-    carry_out([Look()], host, journal, again=True)
+    carry_out([Inspection()], host, journal, again=True)
     require_crishim(host)
     site = _site(journal)
     if not site.static_pods and kubeconfig is None:
@@ -121,7 +121,7 @@ def take_everything_back(host: Host, journal: Journal) -> None:
     site = journal.facts("look", Site)
     if site is not None:
         nowhere = Path(os.devnull)  # the journal alone has what must be undone
-        take_back([Look(), Unpack(nowhere), Units(nowhere, site)], host, journal)
+        take_back([Inspection(), Unpack(nowhere), Units(nowhere, site)], host, journal)
     turn.remove(host.root)
     journal.take_version("")
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from partage_cli.tables import few
 from partage_cli.top.grantees import Grantee, grantees
-from partage_isolation.wire.messages import CardHeld, ContainerTold, Told
+from partage_isolation.wire.messages import BrokerReport, CardHeld, ContainerReport
 from partage_plugins.api.names import CardId
 from partage_plugins.errors import Refused
 
@@ -22,7 +22,7 @@ class Target(NamedTuple):
     held: CardHeld
 
 
-def chosen(told: Told, pod: str, *, container: str | None, card: str | None) -> tuple[Target, ...]:
+def chosen(told: BrokerReport, pod: str, *, container: str | None, card: str | None) -> tuple[Target, ...]:
     """The selected limits, at least one; raises `Refused`."""
     some = _with_container(grantees(_of_pod(told.containers, pod)), pod, container)
     wanted = None if card is None else _card(told, card)
@@ -39,7 +39,7 @@ def require_one_container(targets: Sequence[Target], pod: str) -> None:
         raise Refused(f"pod {pod} has limits in several containers: {_names(names)}; say which one by --container")
 
 
-def _of_pod(containers: Sequence[ContainerTold], pod: str) -> list[ContainerTold]:
+def _of_pod(containers: Sequence[ContainerReport], pod: str) -> list[ContainerReport]:
     found = [
         each for each in containers if pod in {each.pod.name, f"{each.pod.namespace}/{each.pod.name}", each.pod.uid}
     ]
@@ -64,7 +64,7 @@ def _with_container(some: list[Grantee], pod: str, name: str | None) -> list[Gra
     return found
 
 
-def _card(told: Told, said: str) -> CardId:
+def _card(told: BrokerReport, said: str) -> CardId:
     """A card by its id, a prefix of the id, or its index on the node."""
     known = {held.card for each in told.containers for held in each.cards} | {card.card for card in told.cards}
     by_index = [card.card for card in told.cards if said == str(card.index)]

@@ -20,8 +20,8 @@ from partage_cli.own_pods import OwnPod, OwnPodSpec
 from partage_cli.progress import tell
 from partage_cli.rollout.installer_pods import DAEMON_SET, LABELS, why_silent
 from partage_cli.rollout.lease import RolloutLease
+from partage_cli.rollout.node_state import INSTALL, members_of
 from partage_cli.rollout.progress import RolloutProgress, as_line, as_table, progress
-from partage_cli.rollout.told import INSTALL, members_of
 from partage_cli.tables import as_json
 from partage_cli.watch import watchable
 

@@ -10,8 +10,8 @@ from typing import Final
 
 from partage_base.kube import ApiServer, Node, NotFound, node_path, nodes_path
 from partage_cli.rollout.lease import RolloutLease
+from partage_cli.rollout.node_state import INSTALL, Member, member_of, members_of
 from partage_cli.rollout.order import Hold, hold
-from partage_cli.rollout.told import INSTALL, Member, member_of, members_of
 
 _AT_A_TIME: Final = 500
 

@@ -21,7 +21,7 @@ from typing import Literal
 
 import msgspec
 
-from partage_cli.rollout.told import Member, Told, Wish, telling
+from partage_cli.rollout.node_state import DesiredState, InstallReport, Member, telling
 
 Command = Literal["install", "upgrade", "switch-on", "uninstall"]
 """Subcommands of `partage node`."""
@@ -38,22 +38,22 @@ class HostState(msgspec.Struct, frozen=True, kw_only=True):
     altered: tuple[str, ...] = ()
     """Files of the installation that are missing or altered."""
 
-    def is_as_asked(self, wish: Wish, version: str) -> bool:
-        if wish is Wish.OFF:
+    def is_as_asked(self, wish: DesiredState, version: str) -> bool:
+        if wish is DesiredState.OFF:
             return self.version is None
         return self.in_force and self.version == version
 
 
-def wanted(node: Member, version: str, host: HostState) -> Told | tuple[Command, ...]:
+def wanted(node: Member, version: str, host: HostState) -> InstallReport | tuple[Command, ...]:
     """What the node reports from now on, or the commands to run until the host has the wanted state."""
     if host.is_as_asked(node.wish, version):
-        return telling(version, node.wish, "in-force" if node.wish is Wish.ON else "off")
+        return telling(version, node.wish, "in-force" if node.wish is DesiredState.ON else "off")
     said = node.state(version)
     if said == "failed" and node.told is not None:
         return node.told
     if said == "in-force":
         return telling(version, node.wish, "failed", f"it was in force and is no more: {host.why}")
-    if node.wish is Wish.OFF:
+    if node.wish is DesiredState.OFF:
         return ("uninstall",)
     return ("upgrade" if host.version not in (None, version) else "install", "switch-on")
 
@@ -91,7 +91,7 @@ def hold(me: str, version: str, members: Sequence[Member], holder: str) -> Hold 
 def stoppage(version: str, members: Sequence[Member], holder: str) -> Stoppage | None:
     """The first node by name that failed at this version, or went silent while it worked."""
     for member in members:
-        state = member.state(version) if member.wish is Wish.ON else None
+        state = member.state(version) if member.wish is DesiredState.ON else None
         if state == "failed" and member.told is not None:
             return Stoppage(member.name, f"failed: {member.told.why}")
         if state == "working" and member.name != holder:
@@ -101,6 +101,6 @@ def stoppage(version: str, members: Sequence[Member], holder: str) -> Stoppage |
 
 def canary(version: str, members: Sequence[Member]) -> str | None:
     """The first node by name with the canary's label, until it is in force at this version."""
-    labelled = (member for member in members if member.is_canary and member.wish is Wish.ON)
+    labelled = (member for member in members if member.is_canary and member.wish is DesiredState.ON)
     first = next(labelled, None)
     return None if first is None or first.state(version) == "in-force" else first.name

@@ -8,8 +8,8 @@ from typing import Literal
 
 import msgspec
 
+from partage_cli.rollout.node_state import Member, State
 from partage_cli.rollout.order import Stoppage, canary, stoppage
-from partage_cli.rollout.told import Member, State
 from partage_cli.tables import printable, table
 
 _HEADER = ("NODE", "VERSION", "STATE", "WHY")

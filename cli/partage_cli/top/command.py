@@ -25,7 +25,7 @@ from partage_cli.top.nodes import AT_ONCE, WITHIN_S, ask_nodes
 from partage_cli.top.shown import Frame, as_lines, fields
 from partage_cli.watch import WATCH, watch
 from partage_isolation.wire.client import BrokerClient, ControlError
-from partage_isolation.wire.messages import Told
+from partage_isolation.wire.messages import BrokerReport
 from partage_plugins.api.places import BROKER_SOCKET
 
 
@@ -124,7 +124,7 @@ def _show_cluster(kubeconfig: Path | None, namespace: str, nodes: tuple[str, ...
     return FOUND_WRONG if found.silent else 0
 
 
-def _print_json(broker: BrokerClient, told: Told, *, once: bool, every_s: float) -> None:
+def _print_json(broker: BrokerClient, told: BrokerReport, *, once: bool, every_s: float) -> None:
     if once:
         click.echo(as_json(fields(told, _frame())), nl=False)
         return
@@ -134,7 +134,7 @@ def _print_json(broker: BrokerClient, told: Told, *, once: bool, every_s: float)
         told = broker.tell()
 
 
-def _watch(broker: BrokerClient, told: Told, every_s: float, notice: str) -> None:
+def _watch(broker: BrokerClient, told: BrokerReport, every_s: float, notice: str) -> None:
     """Redraw until the user quits; while a broker is away, as for an upgrade, its last report stays on the screen."""
     last = told
 

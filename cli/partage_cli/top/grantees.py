@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from partage_cli.tables import printable
-from partage_isolation.wire.messages import CardHeld, ContainerTold, ProcessTold
+from partage_isolation.wire.messages import CardHeld, ContainerReport, ProcessReport
 from partage_plugins.api.names import BudgetName, ContainerKey
 from partage_plugins.api.pods import PodRef
 
@@ -15,7 +15,7 @@ from partage_plugins.api.pods import PodRef
 class Grantee:
     """One container, or all that share a budget: for each of them the broker reports the budget's amounts."""
 
-    containers: tuple[ContainerTold, ...]
+    containers: tuple[ContainerReport, ...]
 
     @property
     def pod(self) -> PodRef:
@@ -35,7 +35,7 @@ class Grantee:
         return self.containers[0].cards
 
     @property
-    def processes(self) -> tuple[ProcessTold, ...]:
+    def processes(self) -> tuple[ProcessReport, ...]:
         return tuple(process for each in self.containers for process in each.processes)
 
     @property
@@ -50,9 +50,9 @@ class Grantee:
         return names if self.budget is None else f"{printable(self.budget)} ({names})"
 
 
-def grantees(containers: Iterable[ContainerTold]) -> list[Grantee]:
+def grantees(containers: Iterable[ContainerReport]) -> list[Grantee]:
     """Grantees in a stable order by name, so that lines don't move between redraws."""
-    found = dict[tuple[str, str], list[ContainerTold]]()
+    found = dict[tuple[str, str], list[ContainerReport]]()
     for each in sorted(containers, key=lambda each: (each.pod.namespace, each.pod.name, each.container, each.key)):
         place = (each.key, "") if each.budget is None else (each.pod.uid, each.budget)
         found.setdefault(place, []).append(each)

@@ -13,7 +13,7 @@ from msgspec import Struct
 from partage_base.kube import ApiServer, KubeError, Node, nodes_path, pod_page_path, pods_path
 from partage_cli import progress
 from partage_cli.own_pods import OwnPod
-from partage_isolation.wire.messages import No, Told, read_answer
+from partage_isolation.wire.messages import BrokerReport, Rejection, read_answer
 from partage_plugins.api.keys import INVENTORY
 from partage_plugins.errors import DecodeError, Refused
 
@@ -28,15 +28,15 @@ _NO_TIME: Final = "it was not asked: other nodes took too long"
 _NO_POD: Final = "no pod of the advertiser runs there, which would ask its broker"
 
 
-class AllTold(Struct, frozen=True, kw_only=True):
+class AllReports(Struct, frozen=True, kw_only=True):
     at: datetime
-    told: Mapping[str, Told]
+    told: Mapping[str, BrokerReport]
     """By node."""
     silent: Mapping[str, str] = {}
     """Nodes without an answer, and why."""
 
 
-async def ask_nodes(server: ApiServer, *, namespace: str, only: Iterable[str]) -> AllTold:
+async def ask_nodes(server: ApiServer, *, namespace: str, only: Iterable[str]) -> AllReports:
     """Query the named nodes, or all with devices; raises `KubeError`, and `Refused` for an unknown node."""
     nodes, pods = await asyncio.gather(
         server.list(nodes_path(), Node, limit=_AT_A_TIME),
@@ -51,7 +51,7 @@ async def ask_nodes(server: ApiServer, *, namespace: str, only: Iterable[str]) -
     clock, left = asyncio.get_running_loop().time, sum(name in pod_on for name in names)
     until = clock() + _ALL_WITHIN_S
 
-    async def asked(name: str) -> Told | str:
+    async def asked(name: str) -> BrokerReport | str:
         nonlocal left
         if name not in pod_on:
             return _NO_POD
@@ -64,9 +64,9 @@ async def ask_nodes(server: ApiServer, *, namespace: str, only: Iterable[str]) -
         return answer
 
     answers = dict(zip(names, await asyncio.gather(*map(asked, names)), strict=True))
-    return AllTold(
+    return AllReports(
         at=datetime.now(UTC),
-        told={name: each for name, each in answers.items() if isinstance(each, Told)},
+        told={name: each for name, each in answers.items() if isinstance(each, BrokerReport)},
         silent={name: each for name, each in answers.items() if isinstance(each, str)},
     )
 
@@ -75,12 +75,12 @@ def _answers(pod: OwnPod) -> bool:
     return pod.status.phase == "Running" and not pod.metadata.deletion_timestamp
 
 
-async def ask_broker(server: ApiServer, path: str) -> Told | str:
+async def ask_broker(server: ApiServer, path: str) -> BrokerReport | str:
     """The broker's report, or the reason why there is none."""
     try:
         answer = read_answer(bytes(await server.get(path, msgspec.Raw)))
     except (KubeError, DecodeError) as error:
         return str(error)
-    if isinstance(answer, Told):
+    if isinstance(answer, BrokerReport):
         return answer
-    return answer.why if isinstance(answer, No) else "its broker answered another question than was asked"
+    return answer.why if isinstance(answer, Rejection) else "its broker answered another question than was asked"

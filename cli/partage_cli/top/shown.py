@@ -14,7 +14,7 @@ from partage_cli.tables import amount, pod_name, printable, short_id
 from partage_cli.top.columns import Column, cut, fitted
 from partage_cli.top.grantees import Grantee, grantees
 from partage_cli.top.times import time_columns
-from partage_isolation.wire.messages import CardHeld, CardTold, MovingTold, Told
+from partage_isolation.wire.messages import BrokerReport, CardHeld, CardReport, MigrationReport
 
 _BAR: Final = 20
 _NONE: Final = "no container has limits here"
@@ -37,7 +37,7 @@ class Frame:
     """Whether bars may use block characters."""
 
 
-def as_lines(told: Told, frame: Frame, *, trouble: str = "") -> list[str]:
+def as_lines(told: BrokerReport, frame: Frame, *, trouble: str = "") -> list[str]:
     """The whole screen; `trouble` says why the report is out of date."""
     head = [cut(_title(told, frame), frame.width)]
     if frame.notice:
@@ -52,17 +52,17 @@ def as_lines(told: Told, frame: Frame, *, trouble: str = "") -> list[str]:
     return _shortened([*above, *body], frame)
 
 
-def fields(told: Told, frame: Frame) -> dict[str, object]:
+def fields(told: BrokerReport, frame: Frame) -> dict[str, object]:
     """JSON output; docs/isolation.md documents the shape."""
     return {"node": frame.node, "at": frame.at, **told_fields(told)}
 
 
-def told_fields(told: Told) -> dict[str, Any]:
+def told_fields(told: BrokerReport) -> dict[str, Any]:
     """The broker's report by its field names."""
     return {name: value for name, value in msgspec.to_builtins(told).items() if name != "answer"}
 
 
-def _title(told: Told, frame: Frame) -> str:
+def _title(told: BrokerReport, frame: Frame) -> str:
     count = f"{_counted(len(told.cards), 'card')}, {_counted(len(told.containers), 'container')}"
     holds = f"holds {_listed(told.enforces)}" if told.enforces else "holds nothing"
     return f"{frame.node}   {count}   broker {printable(told.broker)}, {holds}   {frame.at:%H:%M:%S}"
@@ -80,7 +80,7 @@ def _apart(lines: list[str]) -> list[str]:
     return [*lines, ""] if lines else []
 
 
-def _card_columns(told: Told, frame: Frame) -> list[Column]:
+def _card_columns(told: BrokerReport, frame: Frame) -> list[Column]:
     cards = told.cards
     on = [sum(any(held.card == card.card for held in each.cards) for each in told.containers) for card in cards]
     return [
@@ -93,7 +93,7 @@ def _card_columns(told: Told, frame: Frame) -> list[Column]:
     ]
 
 
-def _container_columns(rows: Sequence[Row], told: Told, frame: Frame) -> list[Column]:
+def _container_columns(rows: Sequence[Row], told: BrokerReport, frame: Frame) -> list[Column]:
     indices = {card.card: card.index for card in told.cards}
     return [
         Column("POD", 0, tuple(pod_name(each.pod.namespace, each.pod.name) for each, _ in rows)),
@@ -110,7 +110,7 @@ def _container_columns(rows: Sequence[Row], told: Told, frame: Frame) -> list[Co
     ]
 
 
-def _moving_columns(rows: Sequence[MovingTold | None]) -> list[Column]:
+def _moving_columns(rows: Sequence[MigrationReport | None]) -> list[Column]:
     """Columns for movable memory: how much is on the card and on the host, and for how long it was moving."""
     if not any(rows):
         return []
@@ -121,11 +121,11 @@ def _moving_columns(rows: Sequence[MovingTold | None]) -> list[Column]:
     ]
 
 
-def _moved(told: MovingTold) -> str:
+def _moved(told: MigrationReport) -> str:
     return click.style(amount(told.moved_bytes), fg="yellow") if told.is_out else amount(told.moved_bytes)
 
 
-def _card_name(card: CardTold) -> str:
+def _card_name(card: CardReport) -> str:
     return short_id(card.card) if card.index is None else f"{card.index} {short_id(card.card)}"
 
 

@@ -12,7 +12,7 @@ from partage_base.kube import Lease, Node
 from partage_base.version import VERSION
 from partage_cli.nodes.reports import heartbeat
 from partage_cli.own_pods import OwnPod
-from partage_cli.rollout.told import members_of
+from partage_cli.rollout.node_state import members_of
 from partage_cli.tables import age, few, printable, table
 from partage_plugins.api.keys import INVENTORY, VERSIONS
 from partage_scheduler.published import of_lease

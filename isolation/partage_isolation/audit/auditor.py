@@ -12,7 +12,7 @@ from typing import Final, Literal, Protocol
 import structlog
 
 from partage_base.daemon.metrics import Metrics
-from partage_isolation.audit.engagement import Engagement, Looked, Wanted
+from partage_isolation.audit.engagement import Engagement, Scan, Wanted
 from partage_isolation.audit.facts import CardUse, ContainerFacts, Nvml, Sample
 from partage_isolation.audit.findings import Finding, OfContainer
 from partage_isolation.audit.listing import Listing
@@ -57,7 +57,7 @@ class AuditFigures:
 _LOOK_S: Final = 5.0
 _MOST_STUCK: Final = 8
 """Threads that wait for a process; at this number no process is inspected until one returns."""
-_NOTHING: Final = Looked({}, {}, frozenset())
+_NOTHING: Final = Scan({}, {}, frozenset())
 _log: Final = structlog.get_logger()
 
 
@@ -137,7 +137,7 @@ class Auditor:
         )
         pids = frozenset(pid for use in uses.values() if isinstance(use, CardUse) for pid in use.processes)
         looked = await self._looked(Wanted(pids, self.listed, after.keys(), seen.rows))
-        return seen.with_looked(sights=looked.sights, firsts=looked.firsts, gone=looked.gone)
+        return seen.with_looked(sights=looked.sights, first_seen=looked.first_seen, gone=looked.gone)
 
     async def listing(self) -> Listing | None:
         """The current list; None where the runtime does not respond."""
@@ -158,7 +158,7 @@ class Auditor:
         self.uses = uses
         return uses
 
-    async def _looked(self, wanted: Wanted) -> Looked:
+    async def _looked(self, wanted: Wanted) -> Scan:
         """Inspect processes. One can block the reader of its maps indefinitely: the audit then continues without it."""
         if self._stuck >= _MOST_STUCK:
             return _NOTHING
@@ -175,7 +175,7 @@ class Auditor:
             _log.error("failed to read the broker's mounts; this audit inspects no processes", why=str(error))
             return _NOTHING
 
-    def _unstuck(self, looking: asyncio.Future[Looked]) -> None:
+    def _unstuck(self, looking: asyncio.Future[Scan]) -> None:
         self._stuck -= 1
         looking.exception()
 

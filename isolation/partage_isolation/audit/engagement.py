@@ -90,9 +90,9 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Looked:
+class Scan:
     sights: Mapping[int, Sight]
-    firsts: Mapping[str, Sight]
+    first_seen: Mapping[str, Sight]
     """By the runtime's ids."""
     gone: frozenset[int]
 
@@ -118,7 +118,7 @@ class Engagement:
         self._blocking = {**self._blocking, looks_at[0]: looks_at[1]}
         return looks_at[0]
 
-    def look(self, wanted: Wanted) -> Looked:
+    def look(self, wanted: Wanted) -> Scan:
         """Inspect now. Raises OSError if even the broker's own mounts can't be read."""
         self._installed.look()
         self._places.look()
@@ -127,12 +127,12 @@ class Engagement:
         self._firsts = {id_: first for id_, first in self._firsts.items() if id_ in listed}
         prepared = {id_: one for id_, one in listed.items() if one.key in wanted.prepared}
         running = {id_: self._some_pid(one) for id_, one in prepared.items() if one.running}
-        firsts = {id_: first for id_, pid in running.items() if pid and (first := self._first(id_, pid, listed))}
+        first_seen = {id_: first for id_, pid in running.items() if pid and (first := self._first(id_, pid, listed))}
         sights = {pid: sight for pid in wanted.pids if (sight := self._seen(pid, wanted)) is not None}
         sights |= self._held(set(self._holders.some(prepared)) - sights.keys(), listed)
         self._proved = {pid: proved for pid, proved in self._proved.items() if pid in sights}
         self._blocking = {pid: born for pid, born in self._blocking.items() if pid in sights}
-        return Looked(sights, firsts, frozenset(self._gone(wanted.rows)))
+        return Scan(sights, first_seen, frozenset(self._gone(wanted.rows)))
 
     def _some_pid(self, container: RuntimeContainer) -> int | None:
         return container.pid or self._holders.members.get(container.id)

@@ -52,7 +52,7 @@ class ProcessFacts:
 
 
 @dataclass(frozen=True)
-class MovingFacts:
+class MigrationFacts:
     """State of one budget's movable memory on one card."""
 
     resident: int
@@ -78,7 +78,7 @@ class CardLimits:
     """Number of requests refused at the limit."""
     time: Shares | None = None
     """The card's time that it wanted and got; None where that is not metered."""
-    moving: MovingFacts | None = None
+    moving: MigrationFacts | None = None
     """State of movable memory; None where it has none."""
 
 

@@ -31,11 +31,11 @@ from partage_isolation.audit.nvml_messages import (
     WORDS,
     AskLimit,
     AskUse,
+    BrokerReport,
     CardRefused,
     Limited,
     Question,
     Ready,
-    Told,
     Unseen,
     Used,
 )
@@ -52,7 +52,7 @@ _MOST_LEFT: Final = 1
 """Limit of killed children that have not exited."""
 _log: Final = structlog.get_logger()
 _Asked = asyncio.Future[Sample | None]
-_Child = ChildProcess[Question, Told]
+_Child = ChildProcess[Question, BrokerReport]
 
 
 class NvmlChild:
@@ -206,7 +206,7 @@ class NvmlChild:
         self._open[card] = question
         self._child.send(AskUse(card))
 
-    def _hear(self, born: object, message: Told) -> None:
+    def _hear(self, born: object, message: BrokerReport) -> None:
         if self._child is None or born is not self._born:
             return  # from a child that was killed since
         self._owes_since = time.monotonic()

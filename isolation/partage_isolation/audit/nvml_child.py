@@ -25,11 +25,11 @@ from partage_isolation.audit.nvml_messages import (
     MOST_PROCESSES,
     WORDS,
     AskLimit,
+    BrokerReport,
     CardRefused,
     Limited,
     Question,
     Ready,
-    Told,
     Unseen,
     Used,
 )
@@ -175,7 +175,7 @@ def _check(number: int) -> None:
         raise _Failed(number)
 
 
-def _session(_: str, nvml: ctypes.CDLL, parent: Parent[Question, Told]) -> None:
+def _session(_: str, nvml: ctypes.CDLL, parent: Parent[Question, BrokerReport]) -> None:
     library = Library(nvml)
     give_memory_back()
     parent.tell(Ready(has_limits=library.has_limits))
@@ -183,7 +183,7 @@ def _session(_: str, nvml: ctypes.CDLL, parent: Parent[Question, Told]) -> None:
         parent.tell(_answer(library, question))
 
 
-def _answer(library: Library, asked: Question) -> Told:
+def _answer(library: Library, asked: Question) -> BrokerReport:
     if isinstance(asked, AskLimit):
         return library.limit(asked)
     try:

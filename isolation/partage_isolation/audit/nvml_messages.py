@@ -77,6 +77,6 @@ class CardRefused(Struct, frozen=True, tag="refused"):
 
 
 Question = AskUse | AskLimit
-Told = Ready | Used | Unseen | Limited | CardRefused | Ended
-WORDS: Final = Packets[Question, Told](Question, Told, form=msgspec.msgpack)
+BrokerReport = Ready | Used | Unseen | Limited | CardRefused | Ended
+WORDS: Final = Packets[Question, BrokerReport](Question, BrokerReport, form=msgspec.msgpack)
 """Binary, since a card may have many processes."""

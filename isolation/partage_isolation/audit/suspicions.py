@@ -63,16 +63,18 @@ class Round:
     """The runtime's list; None: it did not respond."""
     sights: Mapping[int, Sight] = field(default_factory=dict)
     """By pid; a missing process is gone."""
-    firsts: Mapping[str, Sight] = field(default_factory=dict)
+    first_seen: Mapping[str, Sight] = field(default_factory=dict)
     """The first process of each running container, by the runtime's ids."""
     folders: AbstractSet[ContainerKey] = frozenset()
     """Containers for which something was prepared on the node."""
     gone: AbstractSet[int] = frozenset()
     """Pids in the ledger whose processes no longer exist."""
 
-    def with_looked(self, *, sights: Mapping[int, Sight], firsts: Mapping[str, Sight], gone: AbstractSet[int]) -> Round:
+    def with_looked(
+        self, *, sights: Mapping[int, Sight], first_seen: Mapping[str, Sight], gone: AbstractSet[int]
+    ) -> Round:
         """The same round, with the results of inspecting processes afterwards."""
-        return replace(self, sights=sights, firsts=firsts, gone=gone)
+        return replace(self, sights=sights, first_seen=first_seen, gone=gone)
 
     @cached_property
     def rows(self) -> Mapping[int, tuple[ProcessFacts, ...]]:
@@ -101,7 +103,7 @@ class Round:
         """Whether it exists, and the mounts of its first process could not be read."""
         if self.listing is not None and container not in self.listing:
             return False
-        first = self.firsts.get(container)
+        first = self.first_seen.get(container)
         return first is None or first.wrong_places is None
 
     def container_of(self, pid: int) -> str | None:
@@ -277,7 +279,7 @@ class _Held(NamedTuple):
 
 
 def _of_mounts(seen: Round, rules: Rules) -> Iterator[Suspicion]:
-    for sight in (*seen.firsts.values(), *seen.sights.values()):
+    for sight in (*seen.first_seen.values(), *seen.sights.values()):
         if sight.container is not None and sight.key is not None and sight.key in seen.after:
             for place in sight.wrong_places or ():
                 finding = CoveredMounts(sight.key, place, container=sight.container)

@@ -14,13 +14,22 @@ from typing import Final
 from partage_base.peers import start_of
 from partage_gpu.driver_root import file_below
 from partage_gpu.nvml.parent import Parent, live
-from partage_isolation.checkpoint.messages import LONGEST_WHY, WORDS, Call, Called, Opened, ProcessStand, Step, Told
+from partage_isolation.checkpoint.messages import (
+    LONGEST_WHY,
+    WORDS,
+    BrokerReport,
+    Call,
+    Called,
+    CheckpointState,
+    Opened,
+    Step,
+)
 
 _LIBRARY: Final = "libcuda.so.1"
 _NOT_SUPPORTED: Final = 801
 _WISHES: Final = struct.Struct("I60x")
 """The arguments of all calls; the lock's timeout is the first word."""
-_DRIVERS: Final = range(ProcessStand.RUNS, ProcessStand.FAILED + 1)
+_DRIVERS: Final = range(CheckpointState.RUNS, CheckpointState.FAILED + 1)
 _OLD: Final = "the driver has no checkpoints of processes; those from branch 570 on have them"
 
 
@@ -45,7 +54,7 @@ def opened(driver_root: str) -> ctypes.CDLL | str:
 def called(cuda: ctypes.CDLL, call: Call) -> Called:
     """Make a call, unless another process has reused the pid."""
     if start_of(call.pid) != call.start:
-        return Called(0, ProcessStand.ENDED)
+        return Called(0, CheckpointState.ENDED)
     number = 0
     if call.step is not Step.LOOK:
         wishes = _WISHES.pack(call.patience_ms)
@@ -53,13 +62,13 @@ def called(cuda: ctypes.CDLL, call: Call) -> Called:
     state = ctypes.c_int(-1)
     looked: int = getattr(cuda, Step.LOOK)(ctypes.c_int(call.pid), ctypes.byref(state))
     if start_of(call.pid) != call.start:
-        return Called(0, ProcessStand.ENDED)
+        return Called(0, CheckpointState.ENDED)
     if looked:
-        return Called(number or looked, ProcessStand.UNKNOWN)
-    return Called(number, ProcessStand(state.value) if state.value in _DRIVERS else ProcessStand.FAILED)
+        return Called(number or looked, CheckpointState.UNKNOWN)
+    return Called(number, CheckpointState(state.value) if state.value in _DRIVERS else CheckpointState.FAILED)
 
 
-def _session(driver_root: str, _: ctypes.CDLL, parent: Parent[Call, Told]) -> None:
+def _session(driver_root: str, _: ctypes.CDLL, parent: Parent[Call, BrokerReport]) -> None:
     cuda = opened(driver_root)
     parent.tell(Opened(cuda[:LONGEST_WHY] if isinstance(cuda, str) else ""))
     while not isinstance(cuda, str) and (call := parent.asks()) is not None:

@@ -18,7 +18,7 @@ from typing import Final
 from partage_gpu.nvml.process import ChildProcess
 from partage_gpu.nvml.wire import Ended
 from partage_isolation.audit.threads import soon
-from partage_isolation.checkpoint.messages import WORDS, Call, Called, Opened, Step, Told
+from partage_isolation.checkpoint.messages import WORDS, BrokerReport, Call, Called, Opened, Step
 from partage_isolation.errors import BrokerError
 from partage_isolation.ledger.pieces import ProcessId
 from partage_isolation.urgency import goes_as_others
@@ -41,7 +41,7 @@ class DriverCalls:
     def __init__(self, command: tuple[str, ...]) -> None:
         """Raises OSError or RuntimeError if no process can be created."""
         self._loop = asyncio.get_running_loop()
-        self._said: asyncio.Queue[Told | str] = asyncio.Queue()
+        self._said: asyncio.Queue[BrokerReport | str] = asyncio.Queue()
         self.child = ChildProcess(
             command,
             WORDS,
@@ -88,7 +88,7 @@ class Checkpoints:
         self._begin = partial(DriverCalls, (sys.executable, "-P", "-m", CHILD, str(driver_root)))
         self._paused = paused
         self._turn = asyncio.Lock()
-        self._left: list[ChildProcess[Call, Told]] = []
+        self._left: list[ChildProcess[Call, BrokerReport]] = []
 
     @asynccontextmanager
     async def calls(self) -> AsyncGenerator[DriverCalls]:

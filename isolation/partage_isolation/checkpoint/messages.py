@@ -22,7 +22,7 @@ class Step(StrEnum):
     UNLOCK = "cuCheckpointProcessUnlock"
 
 
-class ProcessStand(IntEnum):
+class CheckpointState(IntEnum):
     """A process's state, with the driver's numbers."""
 
     RUNS = 0
@@ -55,8 +55,8 @@ class Called(Struct, frozen=True, tag="called"):
     """One call has returned: CUDA's number, and the process's state after it."""
 
     number: int
-    stand: ProcessStand
+    stand: CheckpointState
 
 
-Told = Opened | Called | Ended
-WORDS: Final = Packets[Call, Told](Call, Told)
+BrokerReport = Opened | Called | Ended
+WORDS: Final = Packets[Call, BrokerReport](Call, BrokerReport)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
-from partage_isolation.migration.tenant import ALL, STEP, Part, Placed, ProcessKey, Stand, Tenant
+from partage_isolation.migration.tenant import ALL, STEP, Part, Placed, ProcessKey, Residency, Tenant
 from partage_isolation.names import BudgetKey
 from partage_isolation.timeslices.durations import MS, SECOND
 from partage_plugins.api.limits import WHOLE_MILLI
@@ -23,7 +23,7 @@ _ORDERS: Final = 0xFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class MigrationSettings:
     worth: int = 9
     """A tenant is resident this many times as long as its move takes."""
     longest_wait_ns: int = 30 * SECOND
@@ -90,7 +90,7 @@ class May(Enum):
 class Room:
     """The memory of one card, with all its tenants."""
 
-    def __init__(self, pace: Pace = Pace(), *, first_order: int = 1) -> None:
+    def __init__(self, pace: MigrationSettings = MigrationSettings(), *, first_order: int = 1) -> None:
         self.tenants: dict[BudgetKey, Tenant] = {}
         self._pace, self._orders = pace, first_order
         self._acts: list[Act] = []
@@ -122,7 +122,7 @@ class Room:
             allowed = said.resident if said.moved else ALL
             part = tenant.parts[process] = Part(said, allowed=allowed, order=said.order, most=allowed)
             if said.moved:
-                tenant.stand, tenant.waits_since_ns = Stand.OUT, now
+                tenant.stand, tenant.waits_since_ns = Residency.OUT, now
         tenant.carried += abs(said.moved - part.placed.moved)
         part.says(said, now)
 
@@ -142,7 +142,7 @@ class Room:
         tenant = self.tenants[key]
         if tenant.is_suspended:
             return May.LATER
-        if tenant.stand is Stand.IN and self._free(facts, free) >= amount:
+        if tenant.stand is Residency.IN and self._free(facts, free) >= amount:
             tenant.asks = tenant.hopeless_since_ns = 0
             return May.NOW
         if tenant.asks and self._is_hopeless(tenant, amount, facts, free):
@@ -192,17 +192,17 @@ class Room:
             if not self._wants(tenant, now):
                 tenant.clock = max(tenant.clock, self._least_clock(tenant, now))
             tenant.wanted_ns = now
-        if tenant.is_suspended and tenant.stand is Stand.IN:
-            tenant.stand, tenant.owes = Stand.CLOSING, tenant.resident
-        if tenant.stand is Stand.CLOSING and fact.is_at_rest:
-            tenant.stand, tenant.waits_since_ns = Stand.OUT, now
+        if tenant.is_suspended and tenant.stand is Residency.IN:
+            tenant.stand, tenant.owes = Residency.CLOSING, tenant.resident
+        if tenant.stand is Residency.CLOSING and fact.is_at_rest:
+            tenant.stand, tenant.waits_since_ns = Residency.OUT, now
             self._release(tenant, tenant.owes, now)
-        if tenant.is_suspended and tenant.stand is Stand.OUT:
+        if tenant.is_suspended and tenant.stand is Residency.OUT:
             # Also processes that seem to hold nothing: their last report may be a second old.
             for process in tenant.parts:
                 self._order(tenant, process, 0, now)
-        elif tenant.stand is Stand.OUT and tenant.is_back:
-            tenant.stand, tenant.came_ns, tenant.is_resumed = Stand.IN, now, False
+        elif tenant.stand is Residency.OUT and tenant.is_back:
+            tenant.stand, tenant.came_ns, tenant.is_resumed = Residency.IN, now, False
         if not self._wants(tenant, now):
             tenant.waits_since_ns = now
         self._insist(tenant, now)
@@ -228,9 +228,9 @@ class Room:
     def _tell_shares(self, now: int) -> None:
         """Divide the shares of all that want the card among resident ones: the sum does not depend on who is out."""
         wanting = [each for each in self.tenants.values() if self._wants(each, now)]
-        there = sum(each.weight for each in wanting if each.stand is Stand.IN)
+        there = sum(each.weight for each in wanting if each.stand is Residency.IN)
         for tenant in self.tenants.values():
-            is_in, share = tenant.stand is Stand.IN, tenant.share
+            is_in, share = tenant.stand is Residency.IN, tenant.share
             if is_in and there and self._wants(tenant, now):
                 share = min(WHOLE_MILLI, share * sum(each.weight for each in wanting) // there)
             turn = Turn(tenant.key, is_in, share if is_in else tenant.share)
@@ -246,8 +246,8 @@ class Room:
 
     def _in_line(self, now: int) -> list[Tenant]:
         """Tenants that need room, in order: resident ones that ask for more, long-waiting ones, then by clocks."""
-        growing = [each for each in self.tenants.values() if each.stand is Stand.IN and each.asks]
-        waiting = [each for each in self.tenants.values() if each.stand is Stand.OUT and self._wants(each, now)]
+        growing = [each for each in self.tenants.values() if each.stand is Residency.IN and each.asks]
+        waiting = [each for each in self.tenants.values() if each.stand is Residency.OUT and self._wants(each, now)]
         return [*growing, *sorted(waiting, key=lambda each: (not self._is_overdue(each, now), each.clock))]
 
     def _is_overdue(self, tenant: Tenant, now: int) -> bool:
@@ -257,7 +257,7 @@ class Room:
         self, tenant: Tenant, facts: Mapping[BudgetKey, Fact], free: int, now: int, *, before: Container[Tenant]
     ) -> None:
         """Give it the free memory, and move others out for the rest."""
-        if tenant.stand is Stand.OUT:
+        if tenant.stand is Residency.OUT:
             left = self._free(facts, free)
             if tenant.by_driver and not any(each.resident for each in self.tenants.values() if not each.by_driver):
                 left = max(left, tenant.out)  # it was granted, and no other tenant could make more room
@@ -268,7 +268,7 @@ class Room:
 
     def _coming_free(self) -> int:
         """Memory that others were ordered to release."""
-        return sum(each.owes if each.stand is Stand.CLOSING else each.leaving for each in self.tenants.values())
+        return sum(each.owes if each.stand is Residency.CLOSING else each.leaving for each in self.tenants.values())
 
     def _allow(self, tenant: Tenant, left: int, now: int) -> None:
         """Let it bring in memory, as far as there is room."""
@@ -293,10 +293,10 @@ class Room:
         for tenant in self._leavers(wanter, short, now, before):
             if short <= 0:
                 break
-            if tenant.stand is Stand.OUT:
+            if tenant.stand is Residency.OUT:
                 short -= self._release(tenant, short, now)
             else:
-                tenant.stand, tenant.owes = Stand.CLOSING, min(short, tenant.resident)
+                tenant.stand, tenant.owes = Residency.CLOSING, min(short, tenant.resident)
                 tenant.times_out += 1
                 short -= tenant.owes
 
@@ -315,9 +315,9 @@ class Room:
         """Candidates to move out: tenants that are out anyway, idle ones, then those whose residency is over."""
         movable = [each for each in self.tenants.values() if not each.by_driver]
         others = [each for each in movable if each is not wanter and each not in before]
-        behind = [each for each in others if each.stand is Stand.OUT and each.out < each.whole]
+        behind = [each for each in others if each.stand is Residency.OUT and each.out < each.whole]
         yield from sorted(behind, key=lambda each: (self._wants(each, now), -each.clock))
-        there = [each for each in others if each.stand is Stand.IN and each.resident]
+        there = [each for each in others if each.stand is Residency.IN and each.resident]
         for each in sorted(there, key=lambda each: (self._wants(each, now), -each.clock)):
             if not self._wants(each, now) or self._is_over(each, wanter, short, now):
                 yield each
@@ -329,13 +329,13 @@ class Room:
         waiter, including what has moved already. A waiting tenant is behind by what the others get between two changes;
         the more tenants wait, the more changes each of them sees.
         """
-        if wanter.stand is Stand.IN:
+        if wanter.stand is Residency.IN:
             return True  # it grows, and can't continue without
         takes_ns = self._takes_ns(max(short, min(wanter.whole, self._excess)))
         if now - tenant.came_ns < takes_ns:
             return False
         wanting = [each for each in self.tenants.values() if self._wants(each, now)]
-        outside = sum(each.stand is not Stand.IN for each in wanting)
+        outside = sum(each.stand is not Residency.IN for each in wanting)
         weights = sum(each.weight for each in wanting)
         ahead = self._pace.worth * takes_ns * outside * WHOLE_MILLI // max(1, weights)
         return tenant.clock - wanter.clock >= ahead or self._is_overdue(wanter, now)

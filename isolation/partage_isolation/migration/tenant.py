@@ -86,7 +86,7 @@ class Part:
         return self.allowed == ALL and not self.placed.moved and self.placed.order == self.order
 
 
-class Stand(Enum):
+class Residency(Enum):
     IN = "in"
     """All its memory is on the card, and it gets time slices."""
     CLOSING = "closing"
@@ -103,7 +103,7 @@ class Tenant:
     share: int
     """In milli of its card."""
     parts: dict[ProcessKey, Part] = field(default_factory=dict[ProcessKey, Part])
-    stand: Stand = Stand.IN
+    stand: Residency = Residency.IN
     is_suspended: bool = False
     """It must be out until it is resumed, whether it wants the card or not."""
     by_driver: bool = False
@@ -174,7 +174,7 @@ class Tenant:
     @property
     def is_away(self) -> bool:
         """All its processes have confirmed that nothing of them is on the card."""
-        return self.stand is Stand.OUT and all(
+        return self.stand is Residency.OUT and all(
             part.is_settled and not part.placed.resident for part in self.parts.values()
         )
 
@@ -183,7 +183,7 @@ class Tenant:
         """Nothing about it changes without an event."""
         if self.is_suspended:
             return self.is_away
-        return self.stand is Stand.IN and not self.asks
+        return self.stand is Residency.IN and not self.asks
 
     def waits(self) -> bool:
         return any(part.placed.waits for part in self.parts.values())

@@ -5,7 +5,7 @@ PartageError
 └── ControlError        there is no valid response
     ├── BrokerAway          no broker listens, or it did not respond in time
     │   └── OnlyForRoot         a broker listens, and this user may not send requests
-    └── BrokerNonsense      the response is invalid
+    └── MalformedAnswer      the response is invalid
 
 Messages say what failed, where, and what to do.
 """
@@ -24,20 +24,20 @@ from partage_isolation.wire.messages import (
     MAX_ANSWER_BYTES,
     MAX_QUESTION_BYTES,
     Answer,
+    BrokerReport,
     Enter,
     Entered,
+    GetReport,
     LimitsSet,
-    No,
     Prepare,
     Prepared,
     Question,
+    Rejection,
     Release,
     Released,
     SetLimits,
     Suspend,
     Suspended,
-    Tell,
-    Told,
     question_line,
     read_answer,
 )
@@ -57,7 +57,7 @@ class OnlyForRoot(BrokerAway):
     """This user may not send requests to the broker."""
 
 
-class BrokerNonsense(ControlError):
+class MalformedAnswer(ControlError):
     """The response is not one of the protocol."""
 
 
@@ -66,7 +66,7 @@ DEADLINE_S: Final = 1.5
 _PIECE: Final = 256 * 1024
 _START: Final = "is partage-broker running?"
 
-AnswerT = TypeVar("AnswerT", Prepared, LimitsSet, Suspended, Released, Entered, Told)
+AnswerT = TypeVar("AnswerT", Prepared, LimitsSet, Suspended, Released, Entered, BrokerReport)
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,8 @@ class BrokerClient:
         """Report that a container starts; idempotent."""
         return self._asked(question, Entered)
 
-    def tell(self) -> Told:
-        return self._asked(Tell(), Told)
+    def tell(self) -> BrokerReport:
+        return self._asked(GetReport(), BrokerReport)
 
     def _asked(self, question: Question, expected: type[AnswerT]) -> AnswerT:
         """Send a request and return its response; raises `Refused` with the broker's message, or a `ControlError`."""
@@ -109,11 +109,11 @@ class BrokerClient:
         try:
             answer: Answer = read_answer(line)
         except DecodeError as error:
-            raise BrokerNonsense(f"{error}; are partage-broker and this program of one version?") from None
-        if isinstance(answer, No):
+            raise MalformedAnswer(f"{error}; are partage-broker and this program of one version?") from None
+        if isinstance(answer, Rejection):
             raise Refused(answer.why)
         if not isinstance(answer, expected):
-            raise BrokerNonsense(f"the broker at {self.path} answered another question than was asked; restart it")
+            raise MalformedAnswer(f"the broker at {self.path} answered another question than was asked; restart it")
         return answer
 
     def _exchanged(self, line: bytes) -> bytes:

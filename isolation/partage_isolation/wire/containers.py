@@ -39,7 +39,7 @@ from partage_isolation.wire.served import Registry
 from partage_isolation.wire.sessions import Sessions
 from partage_isolation.wire.suspension import Suspension
 from partage_isolation.wire.timeslices import TimeSlices
-from partage_isolation.wire.watch import Chores, Watch
+from partage_isolation.wire.watch import BackgroundTasks, Watch
 from partage_plugins.api.names import CardId, ContainerKey
 
 _log = structlog.get_logger()
@@ -63,7 +63,7 @@ class Containers:
         timeslices: TimeSlices,
         moving: Migration,
         permit: Permit,
-        chores: Chores,
+        background_tasks: BackgroundTasks,
         checkpoints: Checkpoints,
         card_bytes: Callable[[CardId], int | None] = lambda _card: None,
     ) -> None:
@@ -73,7 +73,11 @@ class Containers:
         self._sessions, self._parking, self._watch = sessions, parking, watch
         self._timeslices, self._moving, self._permit = timeslices, moving, permit
         self._suspension = Suspension(
-            registry=registry, moving=moving, checkpoints=checkpoints, chores=chores, note=self._note
+            registry=registry,
+            moving=moving,
+            checkpoints=checkpoints,
+            background_tasks=background_tasks,
+            note=self._note,
         )
         self._card_bytes = card_bytes
 

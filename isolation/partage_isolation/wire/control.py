@@ -20,7 +20,7 @@ import structlog
 
 from partage_base.listener import listen
 from partage_isolation.errors import NoFolder
-from partage_isolation.wire.messages import MAX_QUESTION_BYTES, Answer, No, Question, answer_line, read_question
+from partage_isolation.wire.messages import MAX_QUESTION_BYTES, Answer, Question, Rejection, answer_line, read_question
 from partage_plugins.api.places import BROKER_SOCKET
 from partage_plugins.errors import PartageError
 
@@ -63,11 +63,11 @@ async def _answer(answering: Answering, reader: asyncio.StreamReader, writer: as
     line = await reader.readline()
     user = _CREDENTIALS.unpack(peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[1]
     if user != os.geteuid():
-        return No(why="only root on the node may ask the broker")
+        return Rejection(why="only root on the node may ask the broker")
     try:
         return await answering(read_question(line))
     except PartageError as error:
-        return No(why=str(error)[:_LONGEST_WHY])
+        return Rejection(why=str(error)[:_LONGEST_WHY])
     except Exception as error:  # noqa: BLE001  a defect costs its question, which the asker must hear of
         _log.exception("internal error in partage-broker while handling a request; please report it")
-        return No(why=f"the broker failed at this ({type(error).__name__}); see partage-broker's log")
+        return Rejection(why=f"the broker failed at this ({type(error).__name__}); see partage-broker's log")

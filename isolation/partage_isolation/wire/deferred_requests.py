@@ -37,7 +37,7 @@ from partage_isolation.wire.notifications import Notifications
 from partage_isolation.wire.packets import Flag, Packet, Result
 from partage_isolation.wire.sampler import Sampler
 from partage_isolation.wire.served import Registry
-from partage_isolation.wire.watch import Chores
+from partage_isolation.wire.watch import BackgroundTasks
 from partage_plugins.api.names import CardId
 
 LONGEST_S: Final = 0.100
@@ -69,11 +69,11 @@ class DeferredRequests:
         *,
         sampler: Sampler,
         hints: Notifications,
-        chores: Chores,
+        background_tasks: BackgroundTasks,
         counters: Counters,
         registry: Registry,
     ) -> None:
-        self._ledger, self._sampler, self._hints, self._chores = ledger, sampler, hints, chores
+        self._ledger, self._sampler, self._hints, self._background_tasks = ledger, sampler, hints, background_tasks
         self._counters, self._signals_of = counters, registry.signals_of
         self._settled_s = 0.0
         """Until then growth is deferred, not refused: the ledger was lost, and processes report what they hold."""
@@ -96,7 +96,7 @@ class DeferredRequests:
             return
         self._counters.deferred += 1
         budget.waiting[process] = packet.card
-        self._chores.start(self._wait(session, packet, _Question(process, budget, packet.card, decide)))
+        self._background_tasks.start(self._wait(session, packet, _Question(process, budget, packet.card, decide)))
 
     async def recall(self, budget: Budget, card: int, asker: Process | None = None) -> bool:
         """Recall others' credit; return whether all that could have spent it meanwhile gave it back or are stopped."""

@@ -122,7 +122,7 @@ class Enter(Struct, frozen=True, kw_only=True, tag_field="ask", tag="enter"):
     """Its first process, in the node's pid namespace."""
 
 
-class Tell(Struct, frozen=True, kw_only=True, tag_field="ask", tag="tell"):
+class GetReport(Struct, frozen=True, kw_only=True, tag_field="ask", tag="tell"):
     pass
 
 
@@ -183,7 +183,7 @@ class ProcessCard(Struct, frozen=True, kw_only=True):
     state: ProcessState = "live"
 
 
-class ProcessTold(Struct, frozen=True, kw_only=True):
+class ProcessReport(Struct, frozen=True, kw_only=True):
     """One process of a container that has connected to the broker."""
 
     pid: int
@@ -200,7 +200,7 @@ class Parts(Struct, frozen=True, kw_only=True):
     s60: float
 
 
-class TimeTold(Struct, frozen=True, kw_only=True):
+class TimeReport(Struct, frozen=True, kw_only=True):
     wanted: Parts
     """It held the card or waited for it."""
     got: Parts
@@ -218,7 +218,7 @@ class TimeTold(Struct, frozen=True, kw_only=True):
     """Processes that may launch on the card."""
 
 
-class MovingTold(Struct, frozen=True, kw_only=True):
+class MigrationReport(Struct, frozen=True, kw_only=True):
     """State of its movable memory on a card."""
 
     resident_bytes: Bytes
@@ -254,20 +254,20 @@ class CardHeld(Struct, frozen=True, kw_only=True):
     limit_milli: Milli = WHOLE_MILLI
     granted_share_milli: Milli = 0
     granted_limit_milli: Milli = WHOLE_MILLI
-    time: TimeTold | None = None
+    time: TimeReport | None = None
     """None: it is not metered."""
-    moving: MovingTold | None = None
+    moving: MigrationReport | None = None
     """None: its memory is not movable."""
 
 
-class ContainerTold(Struct, frozen=True, kw_only=True):
+class ContainerReport(Struct, frozen=True, kw_only=True):
     key: ContainerKeyText
     pod: PodRef
     container: ContainerNameText
     gen: Generation
     cards: tuple[CardHeld, ...] = ()
     """For a container that uses a budget: the budget's, identical for each of its containers."""
-    processes: tuple[ProcessTold, ...] = ()
+    processes: tuple[ProcessReport, ...] = ()
     budget: BudgetName | None = None
     """The budget of its pod that it uses."""
     is_claim: bool = False
@@ -276,7 +276,7 @@ class ContainerTold(Struct, frozen=True, kw_only=True):
     """For a claim: engine ids of containers that entered it and have not ended."""
 
 
-class CardTold(Struct, frozen=True, kw_only=True):
+class CardReport(Struct, frozen=True, kw_only=True):
     """One card of the broker's containers, as last reported by the driver; None for what it did not report."""
 
     card: CardIdText
@@ -289,7 +289,7 @@ class CardTold(Struct, frozen=True, kw_only=True):
     """The scheduling policy."""
 
 
-class Told(Struct, frozen=True, kw_only=True, tag_field="answer", tag="told"):
+class BrokerReport(Struct, frozen=True, kw_only=True, tag_field="answer", tag="told"):
     broker: str
     """Version of the broker."""
     library: str = ""
@@ -298,20 +298,20 @@ class Told(Struct, frozen=True, kw_only=True, tag_field="answer", tag="told"):
     policy: str | None = None
     """Policy of cards without one of their own; None from brokers that don't meter time."""
     compute_on_broker_loss: BrokerLoss = "free-run"
-    cards: tuple[CardTold, ...] = ()
-    containers: tuple[ContainerTold, ...] = ()
+    cards: tuple[CardReport, ...] = ()
+    containers: tuple[ContainerReport, ...] = ()
     findings: tuple[Sentence, ...] = ()
     """Open findings of the audit, newest first."""
 
 
-class No(Struct, frozen=True, kw_only=True, tag_field="answer", tag="no"):
+class Rejection(Struct, frozen=True, kw_only=True, tag_field="answer", tag="no"):
     """A rejection, with one sentence that says why and what to do."""
 
     why: Sentence
 
 
-Question = Prepare | SetLimits | Suspend | Release | Enter | Tell
-Answer = Prepared | LimitsSet | Suspended | Released | Entered | Told | No
+Question = Prepare | SetLimits | Suspend | Release | Enter | GetReport
+Answer = Prepared | LimitsSet | Suspended | Released | Entered | BrokerReport | Rejection
 
 
 END: Final = b"\n"

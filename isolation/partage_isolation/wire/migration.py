@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator, Mapping
 from secrets import randbelow
 from typing import Final
 
-from partage_isolation.audit.facts import MovingFacts
+from partage_isolation.audit.facts import MigrationFacts
 from partage_isolation.errors import SpecRefused
 from partage_isolation.ledger.account import Amounts
 from partage_isolation.ledger.budget import Budget, Process, State
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.ledger.quota_accounting import UNKNOWN_CONTEXT, Ask, Out, Patience, Refused, Verdict
-from partage_isolation.migration.room import Act, Fact, Late, May, Order, Pace, Room, Turn
-from partage_isolation.migration.tenant import ALL, Placed, Stand, Tenant
+from partage_isolation.migration.room import Act, Fact, Late, May, MigrationSettings, Order, Room, Turn
+from partage_isolation.migration.tenant import ALL, Placed, Residency, Tenant
 from partage_isolation.names import BudgetKey
 from partage_isolation.store.specs import Spec
 from partage_isolation.timeslices.durations import MS, SECOND
@@ -49,7 +49,7 @@ class Migration:
         timeslices: TimeSlices,
         registry: Registry,
         card_bytes: CardBytes,
-        pace: Pace,
+        pace: MigrationSettings,
         timer: Callable[[Callable[[], None]], Timer] = Timer,
     ) -> None:
         self._ledger, self._timeslices, self._registry = ledger, timeslices, registry
@@ -98,7 +98,7 @@ class Migration:
         self._look()
         driven = [(each.stand, each.parts[BY_DRIVER]) for _, each in self._driven(key)]
         is_known = not self._ledger.accounting.is_settling
-        return is_known and all(stand is Stand.OUT and not min(part.allowed, part.whole) for stand, part in driven)
+        return is_known and all(stand is Residency.OUT and not min(part.allowed, part.whole) for stand, part in driven)
 
     def may_come(self, key: BudgetKey) -> bool:
         """There is room for all of it."""
@@ -115,7 +115,7 @@ class Migration:
     def is_in(self, key: BudgetKey) -> bool:
         """It gets time slices again, on all its cards."""
         self._look()
-        return all(each.stand is Stand.IN for _, each in self._driven(key))
+        return all(each.stand is Residency.IN for _, each in self._driven(key))
 
     def stays(self, key: BudgetKey) -> None:
         """Treat it as a container whose memory never moves."""
@@ -145,17 +145,17 @@ class Migration:
         """None of its memory is on the card, as its processes have confirmed."""
         return self._rooms[card].tenants[key].is_away
 
-    def facts(self, key: BudgetKey, card: CardId) -> MovingFacts | None:
+    def facts(self, key: BudgetKey, card: CardId) -> MigrationFacts | None:
         room = self._rooms.get(card)
         tenant = room.tenants.get(key) if room else None
         if tenant is None:
             return None
-        return MovingFacts(
+        return MigrationFacts(
             resident=min(tenant.resident, self._charged(key, card)) if tenant.by_driver else tenant.resident,
             moved=min(tenant.moved, self._charged(key, card)) if tenant.by_driver else tenant.moved,
             times=tenant.times_out,
             spent_ns=tenant.spent_ns,
-            is_out=tenant.stand is not Stand.IN,
+            is_out=tenant.stand is not Residency.IN,
             is_suspended=tenant.is_suspended,
             late=self._late.get((key, card), 0),
         )

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from partage_isolation.audit.facts import AmountFacts, CardLimits, ContainerFacts, MovingFacts, ProcessFacts, StateName
+from partage_isolation.audit.facts import (
+    AmountFacts,
+    CardLimits,
+    ContainerFacts,
+    MigrationFacts,
+    ProcessFacts,
+    StateName,
+)
 from partage_isolation.ledger.account import Account
 from partage_isolation.ledger.budget import Process, State
 from partage_isolation.names import BudgetKey
@@ -13,16 +20,16 @@ from partage_isolation.timeslices.domains import Place
 from partage_isolation.timeslices.line import LineState, Shares, Windows
 from partage_isolation.wire.connection import Served
 from partage_isolation.wire.messages import (
+    BrokerReport,
     CardHeld,
-    CardTold,
-    ContainerTold,
+    CardReport,
+    ContainerReport,
     LineStateName,
-    MovingTold,
+    MigrationReport,
     Parts,
     ProcessCard,
-    ProcessTold,
-    TimeTold,
-    Told,
+    ProcessReport,
+    TimeReport,
 )
 from partage_isolation.wire.migration import Migration
 from partage_isolation.wire.packets import Loss
@@ -107,12 +114,12 @@ def told(  # noqa: PLR0913  all that is told
     *,
     version: str,
     library: str,
-    cards: tuple[CardTold, ...],
+    cards: tuple[CardReport, ...],
     findings: tuple[str, ...],
     terms: Terms,
     driver_holds: DriverHolds = lambda _key, _card: None,
-) -> Told:
-    return Told(
+) -> BrokerReport:
+    return BrokerReport(
         broker=version,
         library=library,
         enforces=terms.enforced,
@@ -124,12 +131,12 @@ def told(  # noqa: PLR0913  all that is told
     )
 
 
-def _containers(containers: Sequence[ContainerFacts], driver_holds: DriverHolds) -> Iterator[ContainerTold]:
+def _containers(containers: Sequence[ContainerFacts], driver_holds: DriverHolds) -> Iterator[ContainerReport]:
     users = dict[BudgetKey, list[ContainerFacts]]()
     for each in containers:
         users.setdefault(each.budget, []).append(each)
     for facts in containers:
-        yield ContainerTold(
+        yield ContainerReport(
             key=facts.key,
             pod=facts.pod,
             container=facts.container,
@@ -164,8 +171,8 @@ def _cards(facts: ContainerFacts, users: Sequence[ContainerFacts], driver_holds:
         )
 
 
-def _moving(facts: MovingFacts) -> MovingTold:
-    return MovingTold(
+def _moving(facts: MigrationFacts) -> MigrationReport:
+    return MigrationReport(
         resident_bytes=facts.resident,
         moved_bytes=facts.moved,
         times=facts.times,
@@ -175,8 +182,8 @@ def _moving(facts: MovingFacts) -> MovingTold:
     )
 
 
-def _time(shares: Shares) -> TimeTold:
-    return TimeTold(
+def _time(shares: Shares) -> TimeReport:
+    return TimeReport(
         wanted=_parts(shares.wanted),
         got=_parts(shares.got),
         timeslices=shares.timeslices,
@@ -194,7 +201,7 @@ def _parts(windows: Windows) -> Parts:
     return Parts(s1=round(windows.s1, 4), s10=round(windows.s10, 4), s60=round(windows.s60, 4))
 
 
-def _process_told(facts: ProcessFacts) -> ProcessTold:
+def _process_told(facts: ProcessFacts) -> ProcessReport:
     cards = tuple(
         ProcessCard(
             card=card,
@@ -206,4 +213,4 @@ def _process_told(facts: ProcessFacts) -> ProcessTold:
         )
         for card, amounts in facts.cards.items()
     )
-    return ProcessTold(pid=facts.pid, connected=facts.connected, cards=cards)
+    return ProcessReport(pid=facts.pid, connected=facts.connected, cards=cards)

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from partage_isolation.checkpoint.driver import Checkpoints, DriverCalls
 from partage_isolation.checkpoint.host_room import HostRoom, host_room
-from partage_isolation.checkpoint.messages import Called, ProcessStand, Step
+from partage_isolation.checkpoint.messages import Called, CheckpointState, Step
 from partage_isolation.errors import BrokerError, SpecRefused
 from partage_isolation.ledger.budget import Process, State
 from partage_isolation.names import BudgetKey
@@ -27,7 +27,7 @@ from partage_isolation.wire.connection import Served
 from partage_isolation.wire.messages import Suspended
 from partage_isolation.wire.migration import Migration
 from partage_isolation.wire.served import Registry
-from partage_isolation.wire.watch import Chores
+from partage_isolation.wire.watch import BackgroundTasks
 from partage_plugins.api.names import ContainerKey
 
 _PATIENCE_MS: Final = 10_000
@@ -66,13 +66,13 @@ class Suspension:
         registry: Registry,
         moving: Migration,
         checkpoints: Checkpoints,
-        chores: Chores,
+        background_tasks: BackgroundTasks,
         note: Callable[[Served, Spec], None],
         room_of: Callable[[int], HostRoom] = host_room,
     ) -> None:
         """`note` records a container's desired state; it raises a `BrokerError`."""
         self._registry, self._moving, self._checkpoints = registry, moving, checkpoints
-        self._chores, self._note, self._room_of = chores, note, room_of
+        self._background_tasks, self._note, self._room_of = background_tasks, note, room_of
         self._under_way: set[BudgetKey] = set()
         self._refused: dict[BudgetKey, _Refusal] = {}
 
@@ -105,7 +105,7 @@ class Suspension:
         served.budget.is_away = served.spec.checkpoint != "none"
         if served.budget.is_away and key not in self._under_way:
             self._under_way.add(key)
-            self._chores.start(self._drive(key))
+            self._background_tasks.start(self._drive(key))
 
     # ---- Progress ----------------------------------------------------------------------------------------------------
 
@@ -175,14 +175,14 @@ class Suspension:
     async def _take_out(self, driver: DriverCalls, key: BudgetKey) -> None:
         """Lock all processes before the first one leaves: they may wait for each other."""
         for step, before, after in (
-            (Step.LOCK, ProcessStand.RUNS, ProcessStand.LOCKED),
-            (Step.GO, ProcessStand.LOCKED, ProcessStand.AWAY),
+            (Step.LOCK, CheckpointState.RUNS, CheckpointState.LOCKED),
+            (Step.GO, CheckpointState.LOCKED, CheckpointState.AWAY),
         ):
             for process in self._processes(key):
                 now = await driver.call(Step.LOOK, process.id)
                 if now.stand is before:
                     now = await driver.call(step, process.id, patience_ms=_PATIENCE_MS, amount=_held(process))
-                if now.stand not in (after, ProcessStand.AWAY, ProcessStand.ENDED):
+                if now.stand not in (after, CheckpointState.AWAY, CheckpointState.ENDED):
                     raise NotSuspended(_sentence(process, step, now))
 
     async def _bring_back(self, driver: DriverCalls, key: BudgetKey, *, is_sure: bool) -> None:
@@ -190,14 +190,14 @@ class Suspension:
 
         `is_sure`: treat a process that repeatedly stays unknown to the driver as one that does not use it.
         """
-        wrong, unclear = list[str](), () if is_sure else (ProcessStand.UNKNOWN,)
+        wrong, unclear = list[str](), () if is_sure else (CheckpointState.UNKNOWN,)
         for process in self._processes(key):
             now = await driver.call(Step.LOOK, process.id)
-            if now.stand is ProcessStand.AWAY:
+            if now.stand is CheckpointState.AWAY:
                 now = await driver.call(Step.COME, process.id, amount=_held(process))
-            if now.stand is ProcessStand.LOCKED:
+            if now.stand is CheckpointState.LOCKED:
                 now = await driver.call(Step.UNLOCK, process.id)
-            if now.stand in (ProcessStand.LOCKED, ProcessStand.AWAY, *unclear):
+            if now.stand in (CheckpointState.LOCKED, CheckpointState.AWAY, *unclear):
                 wrong.append(_sentence(process, Step.COME, now))
         if wrong:
             raise NotSuspended("; ".join(wrong))

@@ -19,7 +19,7 @@ from partage_isolation.wire.served import Registry
 from partage_plugins.api.names import CardId, ContainerKey
 
 
-class Chores:
+class BackgroundTasks:
     """Background tasks in progress."""
 
     def __init__(self, failed: Callable[[BaseException], None]) -> None:
@@ -56,8 +56,15 @@ _MEASURED_WITHIN_S: Final = 0.2
 class Watch:
     """Samples and cleanup that packets and deaths trigger."""
 
-    def __init__(self, ledger: Ledger, sampler: Sampler, *, chores: Chores, registry: Registry) -> None:
-        self._ledger, self._sampler, self._chores, self._registry = ledger, sampler, chores, registry
+    def __init__(
+        self, ledger: Ledger, sampler: Sampler, *, background_tasks: BackgroundTasks, registry: Registry
+    ) -> None:
+        self._ledger, self._sampler, self._background_tasks, self._registry = (
+            ledger,
+            sampler,
+            background_tasks,
+            registry,
+        )
         self._loop, self._deaths = asyncio.get_running_loop(), BackgroundWork()
         self._pidfds: dict[Process, int] = {}
         self._proving: set[CardId] = set()
@@ -97,7 +104,7 @@ class Watch:
             news.set()
             return
         self._letting_go[card] = asyncio.Event()
-        self._chores.start(self._let_go(card))
+        self._background_tasks.start(self._let_go(card))
 
     async def _let_go(self, card: CardId) -> None:
         news = self._letting_go[card]
@@ -145,7 +152,7 @@ class Watch:
             self._grew.add((process, card))
             return
         self._measuring[process, card] = []
-        self._chores.start(self._measure(found, card, process))
+        self._background_tasks.start(self._measure(found, card, process))
 
     def once_measured(self, process: Process, card: int, then: Callable[[], None]) -> bool:
         """Call `then` once such a sample was taken; False if none is in progress."""
@@ -158,7 +165,7 @@ class Watch:
     def prove(self, card: CardId) -> None:
         if card not in self._proving:
             self._proving.add(card)
-            self._chores.start(self._proved(card))
+            self._background_tasks.start(self._proved(card))
 
     async def _proved(self, card: CardId) -> None:
         try:

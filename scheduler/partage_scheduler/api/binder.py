@@ -21,7 +21,7 @@ from partage_base.kube import (
     Backoff,
     Conflict,
     KubeError,
-    Nonsense,
+    MalformedResponse,
     NotFound,
     ServerFailed,
     Throttled,
@@ -196,9 +196,9 @@ def _judged(pod: ApiPod, wanted: _Binding) -> Outcome | None:
 
 
 def _may_be_done(error: KubeError) -> bool:
-    return isinstance(error, ServerFailed | Nonsense) or (isinstance(error, Unreachable) and error.may_be_done)
+    return isinstance(error, ServerFailed | MalformedResponse) or (isinstance(error, Unreachable) and error.may_be_done)
 
 
 def _is_passing(error: KubeError) -> bool:
     """Whether the same request may succeed a moment later."""
-    return isinstance(error, Unreachable | Throttled | ServerFailed | Nonsense)
+    return isinstance(error, Unreachable | Throttled | ServerFailed | MalformedResponse)

@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from partage_base.kube import ApiServer, Backoff, Conflict, KubeError, NotFound, resource_claim_path
-from partage_base.kube.errors import Answered, ServerFailed, Throttled
+from partage_base.kube.errors import ServerFailed, StatusError, Throttled
 from partage_scheduler.api.binder import Failed, Lost
 from partage_scheduler.claims import FINALIZER, ClaimGrant, allocation_of
 from partage_scheduler.objects import ApiPod, ApiResourceClaim
@@ -94,7 +94,7 @@ class ClaimWriter:
                 await self._look(grant, backoff, error)
             except KubeError as error:
                 self._erred(error)
-                if isinstance(error, Answered) and not isinstance(error, ServerFailed | Throttled):
+                if isinstance(error, StatusError) and not isinstance(error, ServerFailed | Throttled):
                     return Failed(str(error), may_retry=True)
                 await self._look(grant, backoff, error)
         return Failed("another scheduler leads now", may_retry=False)
@@ -112,7 +112,7 @@ class ClaimWriter:
         path = resource_claim_path(claim.namespace, claim.name)
         try:
             await self._patch(claim, {"metadata": {"finalizers": [*claim.metadata.finalizers, FINALIZER]}})
-        except Answered as error:
+        except StatusError as error:
             if error.status != HTTPStatus.UNPROCESSABLE_ENTITY:
                 raise
             self._told(await self._server.add_finalizer(path, FINALIZER, ApiResourceClaim))

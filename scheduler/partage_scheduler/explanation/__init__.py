@@ -6,7 +6,7 @@ state. The message on the pod itself is made in `cycle`.
 
 from partage_scheduler.explanation.cards import CardReport
 from partage_scheduler.explanation.nodes import Explained, NodeReport, explain
-from partage_scheduler.explanation.remedies import Help
+from partage_scheduler.explanation.remedies import Remedy
 from partage_scheduler.explanation.report import Displaced, GivenCard, PodReport, stand
 
-__all__ = ["CardReport", "Displaced", "Explained", "GivenCard", "Help", "NodeReport", "PodReport", "explain", "stand"]
+__all__ = ["CardReport", "Displaced", "Explained", "GivenCard", "NodeReport", "PodReport", "Remedy", "explain", "stand"]

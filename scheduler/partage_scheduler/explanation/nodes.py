@@ -11,7 +11,7 @@ from partage_scheduler.cycle import Cycle, Unschedulable
 from partage_scheduler.decision import INSUFFICIENT, FilteredNodes
 from partage_scheduler.decision.free_resources import INSUFFICIENT_CPU, INSUFFICIENT_MEMORY
 from partage_scheduler.explanation.cards import CardReport, cards_of
-from partage_scheduler.explanation.remedies import Help, helps
+from partage_scheduler.explanation.remedies import Remedy, helps
 from partage_scheduler.objects import ApiPod
 
 
@@ -34,7 +34,7 @@ class Explained(Struct, frozen=True, kw_only=True):
     needs: Resources
     nodes: tuple[NodeReport, ...]
     """Fewest reasons first, then by name."""
-    helps: tuple[Help, ...]
+    helps: tuple[Remedy, ...]
     """Single changes after which it would fit."""
     absent: tuple[str, ...] = ()
     """Resources that it requests, no node has, and no plugin handles."""

@@ -17,7 +17,7 @@ from partage_plugins.errors import PartageError
 from partage_scheduler.decision import Decider, FilteredNodes
 
 
-class Help(Struct, frozen=True, kw_only=True):
+class Remedy(Struct, frozen=True, kw_only=True):
     """One change after which it would fit, and where it would go."""
 
     change: str
@@ -26,25 +26,25 @@ class Help(Struct, frozen=True, kw_only=True):
 
 def helps(
     decider: Decider, request: PodRequest, barred: Sequence[FilteredNodes], *, hopeless: Collection[Reason] = ()
-) -> Iterator[Help]:
+) -> Iterator[Remedy]:
     """`hopeless` are reasons that no change to a node removes."""
     for reason in dict.fromkeys(each.reason for each in barred if each.reason not in hopeless):
         rest = [each for each in barred if each.reason != reason]
         if (node := _node(decider, request, rest)) is not None:
-            yield Help(change=f"this out of its way: {reason}", node=node)
+            yield Remedy(change=f"this out of its way: {reason}", node=node)
     yield from _other_models(decider, request, barred)
     yield from _less_room(decider, request, barred)
     yield from _less_of_cards(decider, request, barred)
 
 
-def _other_models(decider: Decider, request: PodRequest, barred: Sequence[FilteredNodes]) -> Iterator[Help]:
+def _other_models(decider: Decider, request: PodRequest, barred: Sequence[FilteredNodes]) -> Iterator[Remedy]:
     for name, wanted in request.of(GPU).items():
         any_model = replace(wanted, models=(), models_not=(), model_parts=(), model_parts_not=())
         if any_model != wanted and (node := _node(decider, _with(request, name, any_model), barred)) is not None:
-            yield Help(change=f"{grantee_in_words(name)}: any model of card", node=node)
+            yield Remedy(change=f"{grantee_in_words(name)}: any model of card", node=node)
 
 
-def _less_room(decider: Decider, request: PodRequest, barred: Sequence[FilteredNodes]) -> Iterator[Help]:
+def _less_room(decider: Decider, request: PodRequest, barred: Sequence[FilteredNodes]) -> Iterator[Remedy]:
     """The node that lacks the least memory and CPU, if it lacks nothing else."""
     fits = np.isfinite(decider.weigh(replace(request, needs=Resources()))) & decider.unbarred(barred)
     lacking = [
@@ -54,7 +54,7 @@ def _less_room(decider: Decider, request: PodRequest, barred: Sequence[FilteredN
     (memory, cpu), node = min(lacking, default=((0, 0), NodeName("")))
     if memory or cpu:
         words = [f"{cpu} milli of CPU less"] * bool(cpu) + [f"{memory} bytes of main memory less"] * bool(memory)
-        yield Help(change=" and ".join(words), node=node)
+        yield Remedy(change=" and ".join(words), node=node)
 
 
 def _lacking(free: Resources, needs: Resources) -> tuple[int, int]:
@@ -63,7 +63,7 @@ def _lacking(free: Resources, needs: Resources) -> tuple[int, int]:
     return lacks_memory, lacks_cpu
 
 
-def _less_of_cards(decider: Decider, request: PodRequest, barred: Sequence[FilteredNodes]) -> Iterator[Help]:
+def _less_of_cards(decider: Decider, request: PodRequest, barred: Sequence[FilteredNodes]) -> Iterator[Remedy]:
     """The most that each container could have of a card, if the others got what they request."""
     for name, wanted in request.of(GPU).items():
 
@@ -75,11 +75,13 @@ def _less_of_cards(decider: Decider, request: PodRequest, barred: Sequence[Filte
 
         found = _most(decider, barred, with_share, wanted.share_milli)
         if found is not None:
-            yield Help(change=f"{grantee_in_words(name)}: a share of at most {found[0]} milli of a card", node=found[1])
+            yield Remedy(
+                change=f"{grantee_in_words(name)}: a share of at most {found[0]} milli of a card", node=found[1]
+            )
         if wanted.memory_bytes is not None:
             found = _most(decider, barred, with_memory, wanted.memory_bytes >> 20)
             if found is not None:
-                yield Help(change=f"{grantee_in_words(name)}: at most {found[0]}Mi of a card's memory", node=found[1])
+                yield Remedy(change=f"{grantee_in_words(name)}: at most {found[0]}Mi of a card's memory", node=found[1])
 
 
 def _most(

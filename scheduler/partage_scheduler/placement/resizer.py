@@ -14,7 +14,7 @@ import structlog
 
 from partage_base.daemon.logs import Repeats
 from partage_base.kube import ApiServer, Backoff, KubeError, NotFound, pod_path
-from partage_base.kube.errors import Answered, ServerFailed
+from partage_base.kube.errors import ServerFailed, StatusError
 from partage_plugins.api import PodUid
 from partage_plugins.api.keys import RESIZE, RESIZED
 from partage_plugins.codecs.resize import GRANTED, REFUSED, WAITS
@@ -118,7 +118,7 @@ class Resizer:
                 return "it is gone"
             except KubeError as error:
                 self._figures.erred(error)
-                is_no = isinstance(error, Answered) and not isinstance(error, ServerFailed)
+                is_no = isinstance(error, StatusError) and not isinstance(error, ServerFailed)
                 if not is_no:
                     doubt_until = time.monotonic() + self._within_s + BEYOND_S
                 await asyncio.sleep(0 if is_no and not doubt_until else backoff.after(error))

@@ -28,7 +28,7 @@ _UNCOUNTED: Final = frozenset((CPU, MEMORY))
 _ARRAY_BYTES: Final = 16 << 20
 
 
-class Rest:
+class OtherResources:
     """Free amounts of all resources that the decider does not count itself."""
 
     def __init__(self) -> None:

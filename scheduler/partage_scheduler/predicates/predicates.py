@@ -18,7 +18,7 @@ from partage_scheduler.objects import (
     ApiVolume,
 )
 from partage_scheduler.predicates.affinity_terms import AffinityTermReader, AffinityTerms
-from partage_scheduler.predicates.amounts import Rest
+from partage_scheduler.predicates.amounts import OtherResources
 from partage_scheduler.predicates.attachments import Attached
 from partage_scheduler.predicates.images import Images
 from partage_scheduler.predicates.inter_pod_affinity import InterPodAffinity
@@ -27,13 +27,13 @@ from partage_scheduler.predicates.needs import Counted, asked_by, leaving_out
 from partage_scheduler.predicates.nodes import Nodes
 from partage_scheduler.predicates.pod_selectors import Namespaces
 from partage_scheduler.predicates.ports import HostPort, Ports, host_ports
-from partage_scheduler.predicates.preferences import Preferring
+from partage_scheduler.predicates.preferences import PreferenceScorer
 from partage_scheduler.predicates.selectors import Selectors
 from partage_scheduler.predicates.spread import SpreadRules
 from partage_scheduler.predicates.storage import ClaimKey, Storage, claims_of
 from partage_scheduler.predicates.taints import Tainted
 from partage_scheduler.predicates.unsupported import lacking
-from partage_scheduler.predicates.volumes import Reach
+from partage_scheduler.predicates.volumes import VolumeTopology
 
 OURS: Final = (PREFIX,)
 """Resource names, or prefixes of them, that plugins handle; nodes do not advertise them."""
@@ -56,13 +56,13 @@ class Predicates:
         self._present: dict[PodUid, _Present] = {}
         self._by_slot: dict[int, dict[PodUid, None]] = {}
         self._nodes, self._namespaces, self._storage = Nodes(), Namespaces(), Storage()
-        self._tainted, self._rest, self._ports = Tainted(), Rest(), Ports()
+        self._tainted, self._rest, self._ports = Tainted(), OtherResources(), Ports()
         self._selectors = Selectors(self._nodes)
         self._kinds = LabelSetIndex(self._nodes, self._namespaces)
         self._inter_pod_affinity = InterPodAffinity(self._nodes, self._namespaces, self._kinds)
         self._spreading = SpreadRules(self._nodes, self._kinds, self._selectors, self._tainted)
         self._images = Images()
-        self._preferring = Preferring(
+        self._preferring = PreferenceScorer(
             self._nodes,
             self._namespaces,
             self._kinds,
@@ -70,7 +70,7 @@ class Predicates:
             spreading=self._spreading,
             images=self._images,
         )
-        self._reach = Reach(self._nodes, self._storage, self._selectors)
+        self._reach = VolumeTopology(self._nodes, self._storage, self._selectors)
         self._attached = Attached(self._nodes, self._storage)
         self._affinity_terms = AffinityTermReader()
 

@@ -35,7 +35,7 @@ _REQUIRED_BY_OTHERS: Final = 1
 """Weight of a pod's required affinity for the pods that it selects."""
 
 
-class Preferring:
+class PreferenceScorer:
     def __init__(  # noqa: PLR0913  (it joins what the families know)
         self,
         nodes: Nodes,

@@ -36,7 +36,7 @@ _TODAY: Final[Mapping[str, str]] = {
 _SEVERAL: Final = "__"
 
 
-class Reach:
+class VolumeTopology:
     def __init__(self, nodes: Nodes, storage: Storage, selectors: Selectors) -> None:
         self._nodes, self._storage, self._selectors = nodes, storage, selectors
         self._used: dict[ClaimKey, int] = {}

@@ -18,7 +18,6 @@ import structlog
 from partage_base.daemon.logs import Repeats
 from partage_base.event_wait import set_within
 from partage_base.kube import (
-    Answered,
     ApiServer,
     Conflict,
     EventWriter,
@@ -27,6 +26,7 @@ from partage_base.kube import (
     ObjectReference,
     Occurrence,
     ServerFailed,
+    StatusError,
     Throttled,
     pod_path,
     pods_path,
@@ -163,7 +163,7 @@ class Controller:
             return await self._found(share)
         except (Throttled, ServerFailed):
             raise
-        except Answered as refused:  # a quota, a policy, pod security, or an invalid spec
+        except StatusError as refused:  # a quota, a policy, pod security, or an invalid spec
             return _Made(None, Halt(POD_REFUSED, f"the API server refuses its pod: {refused}", is_wrong=True))
         _log.debug("created the pod of a SharePod", sharepod=f"{share.namespace}/{share.name}")
         self._state.pods.changed(made)

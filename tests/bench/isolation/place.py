@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from partage_isolation.library.objects import built
-from partage_isolation.wire.messages import CardHeld, ContainerTold, Prepared
+from partage_isolation.wire.messages import CardHeld, ContainerReport, Prepared
 from partage_plugins.api import CardId, ContainerKey
 from partage_simgpu.build import built as workloads
 from rig.client.wait import found
@@ -96,7 +96,7 @@ class Place:
             prepared=made.prepared,
         )
 
-    def told(self, container: Container) -> ContainerTold:
+    def told(self, container: Container) -> ContainerReport:
         return next(each for each in self.isolation.told().containers if each.key == container.key)
 
     def held(self, container: Container) -> CardHeld:

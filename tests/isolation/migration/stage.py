@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from partage_isolation.library.objects import built
-from partage_isolation.wire.messages import MovingTold
+from partage_isolation.wire.messages import MigrationReport
 from simgpu.memory.programs import CLIENT
 from support.isolated import Contained, Isolated, isolated
 from support.simgpu import card
@@ -45,7 +45,7 @@ def program(container: Contained) -> Generator[Steered]:
         yield started
 
 
-def moving(container: Contained) -> MovingTold:
+def moving(container: Contained) -> MigrationReport:
     told = container.told().cards[0].moving
     assert told is not None
     return told

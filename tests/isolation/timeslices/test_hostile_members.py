@@ -10,7 +10,7 @@ import pytest
 from isolation.timeslices.flood import Flooder, flooders
 from isolation.timeslices.members import Member
 from partage_isolation.wire import packets as wire
-from partage_isolation.wire.messages import TimeTold
+from partage_isolation.wire.messages import TimeReport
 from partage_isolation.wire.packets import What
 from support.isolated import Contained, Isolated, until
 from support.procfs import cpu_s
@@ -18,7 +18,7 @@ from support.procfs import cpu_s
 pytestmark = pytest.mark.slow
 
 
-def time_of(container: Contained) -> TimeTold:
+def time_of(container: Contained) -> TimeReport:
     told = container.told().cards[0].time
     assert told is not None
     return told

@@ -14,7 +14,7 @@ import pytest
 
 from bench.isolation.programs import programs
 from partage_isolation.library.objects import built as built_library
-from partage_isolation.wire.messages import TimeTold
+from partage_isolation.wire.messages import TimeReport
 from partage_simgpu.build import built as built_programs
 from support.isolated import Contained, Isolated, isolated, until
 from support.simgpu import card, driver_past
@@ -52,7 +52,7 @@ class Program:
         self._process.wait()
 
     @property
-    def time(self) -> TimeTold:
+    def time(self) -> TimeReport:
         """The program's times, as the broker reports them."""
         told = self.container.told().cards[0].time
         assert told is not None

@@ -15,7 +15,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from partage_base.keyring import encode_public
-from partage_cli.rollout.told import INSTALL, INSTALLED
+from partage_cli.rollout.node_state import INSTALL, INSTALLED
 from partage_plugins.codecs.signature import key_id
 from rig.client.resources import CONFIG_MAPS, LEASES, NODES
 from rig.client.wait import until

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from partage_base.kube import Access
-from partage_cli.rollout.told import INSTALLED
+from partage_cli.rollout.node_state import INSTALLED
 from real.permissions.objects import a_lease
 from rig.client.cluster import Cluster
 from rig.client.resources import LEASES

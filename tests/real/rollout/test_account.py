@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from partage_cli.rollout.lease import LABELS, NAME
-from partage_cli.rollout.told import INSTALLED
+from partage_cli.rollout.node_state import INSTALLED
 from partage_plugins.api.keys import INVENTORY
 from real.permissions.objects import a_lease
 from rig.client.cluster import Cluster

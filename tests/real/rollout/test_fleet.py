@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from random import Random
 
-from partage_cli.rollout.told import INSTALLED
+from partage_cli.rollout.node_state import INSTALLED
 from real.rollout.conftest import NAMES
 from rig.client.cluster import Cluster
 from support.extent import is_all

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from partage_base.kube import ApiServer, KubeError, Nonsense, NotAllowed, pod_path, pod_status_path, pods_path
+from partage_base.kube import ApiServer, KubeError, MalformedResponse, NotAllowed, pod_path, pod_status_path, pods_path
 from partage_plugins.api.keys import (
     ALLOCATION,
     CARDS,
@@ -202,7 +202,7 @@ class Attacker:
         body = {"metadata": {"managedFields": [_NESTED]}}
         try:
             found = await self._server.patch(pod_path(TEAM, pod.name), body, msgspec.Raw)
-        except Nonsense:  # the server accepted it, and it can't be decoded
+        except MalformedResponse:  # the server accepted it, and it can't be decoded
             kept = True
         else:
             kept = b'"nests"' in bytes(found)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import aclosing
 from typing import Final
 
-from partage_base.kube import ApiServer, Bookmark, Deleted, KubeError, Nonsense, Undecodable
+from partage_base.kube import ApiServer, Bookmark, Deleted, KubeError, MalformedResponse, Undecodable
 from partage_scheduler.objects import ApiPod
 
 _AGAIN_S: Final = 0.5
@@ -34,7 +34,7 @@ class Witness:
         while True:
             try:
                 await self._watch(await self._look())
-            except Nonsense:
+            except MalformedResponse:
                 self.unreadable += 1
             except KubeError:
                 pass  # it is asked again

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from partage_advertiser.broker_page import BrokerPage
-from partage_isolation.wire.messages import Tell, answer_line
+from partage_isolation.wire.messages import GetReport, answer_line
 from support.broker import container, held, pod, serving, told
 
 HOW = told(container(pod(), held()))
@@ -18,10 +18,10 @@ async def test_it_is_what_the_broker_wrote_and_many_who_ask_cost_one_question(tm
         page = BrokerPage(tmp_path, clock=lambda: now[0])
         answers = await asyncio.gather(*(page() for _ in range(5)))
         assert {(each.status, each.body) for each in answers} == {(200, answer_line(HOW))}
-        assert broker.asked == [Tell()]
+        assert broker.asked == [GetReport()]
         now[0] += 1.0
         await page()
-        assert broker.asked == [Tell(), Tell()]
+        assert broker.asked == [GetReport(), GetReport()]
 
 
 async def test_a_broker_that_is_away_or_answers_nothing_is_said_to_be(tmp_path: Path) -> None:

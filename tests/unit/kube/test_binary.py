@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partage_base.kube.binary import with_finalizer
-from partage_base.kube.errors import Nonsense
+from partage_base.kube.errors import MalformedResponse
 
 
 def field(number: int, content: bytes) -> bytes:
@@ -27,7 +27,7 @@ def test_it_stands_behind_the_object_which_is_not_read(before: bytes, object_: b
 def test_any_bytes_are_an_object_or_one_error(body: bytes) -> None:
     try:
         assert with_finalizer("GET", body, "x/y").startswith(b"k8s\0")
-    except Nonsense:
+    except MalformedResponse:
         return
 
 
@@ -36,5 +36,5 @@ def test_any_bytes_are_an_object_or_one_error(body: bytes) -> None:
     [b"", b"{}", b"k8s\0", b"k8s\0" + field(1, b""), b"k8s\0\x12\x05abc", b"k8s\0\x10\x05", b"k8s\0" + b"\xff" * 12],
 )
 def test_what_is_no_object_is_an_error(body: bytes) -> None:
-    with pytest.raises(Nonsense):
+    with pytest.raises(MalformedResponse):
         with_finalizer("GET", body, "x/y")

@@ -16,8 +16,8 @@ import pytest
 from partage_base.kube import (
     ApiServer,
     KubeError,
+    MalformedResponse,
     Node,
-    Nonsense,
     Unreachable,
     lease_path,
     leases_path,
@@ -103,7 +103,7 @@ async def test_an_endless_answer_is_given_up(api: FakeApi, server: ApiServer) ->
 async def test_a_redirect_is_not_followed(api: FakeApi, server: ApiServer) -> None:
     api.expect(Refuse(302, headers={"Location": f"{api.url}/login"}))
     error = await failure(server.get(N1, Node))
-    assert isinstance(error, Nonsense)
+    assert isinstance(error, MalformedResponse)
     assert f"302 to {api.url}/login" in str(error)
     assert len(api.asked) == 1
 
@@ -111,8 +111,8 @@ async def test_a_redirect_is_not_followed(api: FakeApi, server: ApiServer) -> No
 @pytest.mark.parametrize("body", [b"", b"<html>login</html>", b"[]", b"\xff", b'{"metadata":', b"[" * 100_000])
 async def test_what_is_no_object_is_nonsense(api: FakeApi, server: ApiServer, body: bytes) -> None:
     api.expect(Say(body), times=3)
-    assert isinstance(await failure(server.get(N1, Node)), Nonsense)
-    assert isinstance(await failure(server.list(nodes_path(), Node)), Nonsense)
+    assert isinstance(await failure(server.get(N1, Node)), MalformedResponse)
+    assert isinstance(await failure(server.list(nodes_path(), Node)), MalformedResponse)
     if body:
         assert isinstance(await failure(anext(server.watch(nodes_path(), Node, since="1"))), KubeError)
 

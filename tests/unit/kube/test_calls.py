@@ -14,9 +14,9 @@ from partage_base.kube import (
     Conflict,
     Lease,
     LeaseSpec,
+    MalformedResponse,
     Meta,
     Node,
-    Nonsense,
     NotFound,
     ObjectEvent,
     ObjectReference,
@@ -133,7 +133,7 @@ def test_times_are_utc_and_always_have_microseconds() -> None:
 
 async def test_an_answer_of_another_type_is_nonsense_that_names_the_path_to_it(api: FakeApi, server: ApiServer) -> None:
     api.objects.create(nodes_path(), {"metadata": {"name": "n1", "labels": {"a": 1}}})
-    with pytest.raises(Nonsense, match=r"GET /api/v1/nodes/n1: .*\$\.metadata\.labels"):
+    with pytest.raises(MalformedResponse, match=r"GET /api/v1/nodes/n1: .*\$\.metadata\.labels"):
         await server.get(node_path("n1"), Node)
 
 

@@ -14,10 +14,10 @@ from partage_base.kube.errors import HEAD_BYTES
 from partage_base.kube.http1 import (
     MOST_HEAD_BYTES,
     Answer,
-    Cut,
     NotHttp1,
     Request,
     TooLong,
+    TruncatedResponse,
     said_of_us,
     written,
 )
@@ -65,7 +65,7 @@ def test_an_answer_in_chunks_is_the_same_however_it_comes(pieces: list[bytes], t
 def test_an_answer_that_ends_early_is_cut(pieces: list[bytes], data: st.DataObject) -> None:
     whole = data.draw(st.sampled_from([sized(b"".join(pieces)), chunked(pieces)]))
     end = data.draw(st.integers(0, len(whole) - 1))
-    with pytest.raises(Cut):
+    with pytest.raises(TruncatedResponse):
         read([whole[:end]])
 
 
@@ -133,7 +133,7 @@ def test_of_what_is_too_long_the_beginning_is_kept_and_no_more_is_waited_for(siz
 @given(st.binary(max_size=200), st.sampled_from([b"", b"HTTP/1.1 200 OK\r\n", chunked([])[:-5]]), st.integers(1, 50))
 def test_any_bytes_are_an_answer_or_refused_or_cut(data: bytes, start: bytes, step: int) -> None:
     whole = start + data
-    with contextlib.suppress(NotHttp1, Cut):
+    with contextlib.suppress(NotHttp1, TruncatedResponse):
         assert read(split(whole, range(0, len(whole), step))).is_whole
 
 

@@ -12,7 +12,17 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from partage_base.kube import ApiServer, Backoff, Changed, Listed, Node, Nonsense, Undecodable, follow, pods_path
+from partage_base.kube import (
+    ApiServer,
+    Backoff,
+    Changed,
+    Listed,
+    MalformedResponse,
+    Node,
+    Undecodable,
+    follow,
+    pods_path,
+)
 from partage_base.kube.events import LONGEST_LINE_BYTES
 from partage_base.kube.server import MOST_ANSWER_BYTES
 from support.kube import access_to
@@ -159,7 +169,7 @@ async def test_a_login_page_is_no_list_and_is_asked_for_once() -> None:
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     access = access_to(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
     async with server, ApiServer(access, user_agent="t") as client:
-        with pytest.raises(Nonsense, match="login page"):
+        with pytest.raises(MalformedResponse, match="login page"):
             await client.list(pods_path(), Node, limit=1000)
     assert len(asks) == 1
 

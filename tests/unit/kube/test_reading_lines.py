@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_base.kube import Bookmark, Changed, Deleted, KubeError, Node, Nonsense, Undecodable
+from partage_base.kube import Bookmark, Changed, Deleted, KubeError, MalformedResponse, Node, Undecodable
 from partage_base.kube.answers import decoded
 from partage_base.kube.events import Lines, event_of
 from partage_base.kube.pages import page_of
@@ -34,7 +34,7 @@ def test_no_line_and_no_beginning_of_one_is_ever_too_long(pieces: list[bytes]) -
     reader = Lines("WATCH /x", longest=10)
     try:
         lines = [line for piece in pieces for line in reader.take(piece)]
-    except Nonsense:
+    except MalformedResponse:
         assert max(map(len, b"".join(pieces).split(b"\n"))) > 10
     else:
         assert all(isinstance(line, bytes) and len(line) <= 10 for line in lines)
@@ -68,9 +68,9 @@ def test_a_line_without_end_is_given_up_and_holds_no_more_than_its_beginning() -
     line = pod_line("x" * 9000)
     for begin in range(0, 5000, 100):
         assert not reader.take(line[begin : begin + 100])
-    with pytest.raises(Nonsense, match="a line of more than 5000 bytes"):
+    with pytest.raises(MalformedResponse, match="a line of more than 5000 bytes"):
         reader.take(line[5000:5100])
-    with pytest.raises(Nonsense, match="a line of more than 500 bytes"):
+    with pytest.raises(MalformedResponse, match="a line of more than 500 bytes"):
         Lines("WATCH /x", longest=500).take(b'{"items":[' + b" " * 500)
 
 
@@ -132,5 +132,5 @@ def test_any_bytes_are_an_object_or_nonsense(raw: bytes) -> None:
 
 
 def test_a_deep_object_is_nonsense_and_no_crash() -> None:
-    with pytest.raises(Nonsense):
+    with pytest.raises(MalformedResponse):
         decoded("GET /x", b'{"metadata":{"x":' + b"[" * 1_000_000, Node)

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partage_base.kube import (
-    Answered,
     ApiServer,
     Conflict,
     Gone,
@@ -17,6 +16,7 @@ from partage_base.kube import (
     NotAllowed,
     NotFound,
     ServerFailed,
+    StatusError,
     Throttled,
     node_path,
 )
@@ -31,14 +31,14 @@ DETAILS = {"code": 429, "reason": "TooManyRequests", "details": {"retryAfterSeco
 @pytest.mark.parametrize(
     ("status", "error"),
     [
-        (400, Answered),
+        (400, StatusError),
         (401, NotAllowed),
         (403, NotAllowed),
         (404, NotFound),
-        (405, Answered),
+        (405, StatusError),
         (409, Conflict),
         (410, Gone),
-        (422, Answered),
+        (422, StatusError),
         (429, Throttled),
         (500, ServerFailed),
         (503, ServerFailed),
@@ -46,10 +46,10 @@ DETAILS = {"code": 429, "reason": "TooManyRequests", "details": {"retryAfterSeco
     ],
 )
 async def test_a_status_is_an_error_that_says_what_a_caller_does_about_it(
-    api: FakeApi, server: ApiServer, status: int, error: type[Answered]
+    api: FakeApi, server: ApiServer, status: int, error: type[StatusError]
 ) -> None:
     api.expect(Refuse(status, "Because", "of this"))
-    with pytest.raises(Answered) as raised:
+    with pytest.raises(StatusError) as raised:
         await server.get(node_path("n1"), Node)
     assert type(raised.value) is error
     assert str(raised.value).startswith(f"GET /api/v1/nodes/n1: {status} Because: of this")

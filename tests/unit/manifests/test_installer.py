@@ -10,7 +10,7 @@ from partage_base.version import VERSION
 from partage_cli.rollout.installer.settings import InstallerSettings
 from partage_cli.rollout.installer_pods import DAEMON_SET
 from partage_cli.rollout.lease import NAME
-from partage_cli.rollout.told import INSTALL, INSTALLED, Wish
+from partage_cli.rollout.node_state import INSTALL, INSTALLED, DesiredState
 from rig.identity.people import INSTALLER, OUR_NAMESPACE
 from rig.identity.permissions import FOLDER, Manifest, delivered
 
@@ -97,7 +97,9 @@ def test_policies_and_code_use_the_same_words() -> None:
 
 def test_it_runs_where_the_label_asks_for_one_thing_or_the_other() -> None:
     (term,) = pod()["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
-    assert term["matchExpressions"] == [{"key": INSTALL, "operator": "In", "values": [wish.value for wish in Wish]}]
+    assert term["matchExpressions"] == [
+        {"key": INSTALL, "operator": "In", "values": [wish.value for wish in DesiredState]}
+    ]
 
 
 def test_all_are_replaced_at_once_since_they_take_turns_themselves() -> None:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from partage_cli.nodes.reports import NodeReport, Report
 from partage_cli.tables import printable
-from partage_isolation.wire.messages import Told
+from partage_isolation.wire.messages import BrokerReport
 from partage_plugins.api import GPU, Allocation, Card
 from partage_plugins.api.inventory import Ready
 from partage_plugins.api.names import ContainerName, NodeName, PodUid
@@ -76,7 +76,7 @@ def has(name: str, card: Card, *, namespace: str = "team-a", milli: int = 500, g
     return PodFact(namespace=namespace, name=name, uid=uid, node="n1", allocation=given_to, usages=used_by(given_to))
 
 
-def facts(*pods: PodFact, told: Told | None = None, history: History | None = None, **more: object) -> Facts:
+def facts(*pods: PodFact, told: BrokerReport | None = None, history: History | None = None, **more: object) -> Facts:
     """One node with two cards."""
     past = History() if history is None else history
     tells = {} if told is None else {"n1": node_told("n1", told, past, NOW)}
@@ -84,7 +84,7 @@ def facts(*pods: PodFact, told: Told | None = None, history: History | None = No
     return Facts(at=NOW, pods=pods, **said)  # type: ignore[arg-type]
 
 
-def of_one(*, wanted: float, got: float, gib: float = 5, refused: int = 0) -> Told:
+def of_one(*, wanted: float, got: float, gib: float = 5, refused: int = 0) -> BrokerReport:
     grant = a_grant(FIRST)
     figures = held(grant, wanted=wanted, got=got, gib=gib, refused=refused)
     return told_of((FIRST, SECOND), broker.container(broker.pod(), figures))

@@ -13,7 +13,7 @@ from partage_cli.machine.commands.shown import sharing, sharing_table
 from partage_cli.machine.setup.decision import SIMULATED, is_simulated
 from partage_cli.main import SUBCOMMANDS
 from partage_isolation.wire.client import BrokerClient, ControlError
-from partage_isolation.wire.messages import ContainerTold
+from partage_isolation.wire.messages import ContainerReport
 from partage_oci.client import AgentClient
 from partage_plugins.errors import Refused
 
@@ -49,7 +49,7 @@ def command(root: Path, *, output: str) -> None:
     click.echo(sharing_table(found, {card.id: card.index for card in cards}), nl=False)
 
 
-def _told(root: Path) -> tuple[ContainerTold, ...]:
+def _told(root: Path) -> tuple[ContainerReport, ...]:
     try:
         return BrokerClient(root).tell().containers
     except (ControlError, Refused) as error:

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from partage_cli.tables import amount, printable, short_id, table
-from partage_isolation.wire.messages import ContainerTold
+from partage_isolation.wire.messages import ContainerReport
 from partage_oci.messages import Held
 from partage_plugins.api.engines import engine_key
 
@@ -34,7 +34,7 @@ class SharingContainer(Struct, frozen=True, kw_only=True):
 
 
 def sharing(
-    held: Iterable[Held], told: Iterable[ContainerTold], named: Mapping[str, tuple[str, str]]
+    held: Iterable[Held], told: Iterable[ContainerReport], named: Mapping[str, tuple[str, str]]
 ) -> tuple[SharingContainer, ...]:
     """Combine the agent's grants with the broker's limits, which may have been lowered since."""
     by_key = {each.key: each for each in told}

@@ -32,8 +32,8 @@ from partage_cli.rollout.installer.deliveries import NoKeys
 from partage_cli.rollout.installer.host import HostProgram
 from partage_cli.rollout.installer.reported_node import ReportedNode
 from partage_cli.rollout.installer.settings import InstallerSettings
+from partage_cli.rollout.node_state import DesiredState, InstallReport, Member, State, telling
 from partage_cli.rollout.order import Command, Hold, HostState, wanted
-from partage_cli.rollout.told import Member, State, Told, Wish, telling
 from partage_plugins.errors import PartageError
 
 _FIRST_S: Final = 1.0
@@ -107,14 +107,14 @@ class Installer:
             return None
         supply = await asyncio.to_thread(self._supplied, node)
         host = await self._host.state()
-        if node.wish is Wish.ON and node.state(self._version) == "in-force":
+        if node.wish is DesiredState.ON and node.state(self._version) == "in-force":
             host = await self._whole(host)
             supply = supply._replace(why="; ".join(filter(None, (supply.why, self._last_put_back))))
         if self._is_lapsing(node, host):
             await self._node.tell(self._said(node.wish, "in-force", supply.why))
             return None
         next_ = wanted(node, self._version, host)
-        if isinstance(next_, Told):
+        if isinstance(next_, InstallReport):
             is_kept = next_.state == "in-force"
             await self._settle(node, self._said(node.wish, "in-force", supply.why) if is_kept else next_)
             return None
@@ -126,7 +126,7 @@ class Installer:
             return None
         return await self._try(node, next_)
 
-    async def _settle(self, node: Member, told: Told) -> None:
+    async def _settle(self, node: Member, told: InstallReport) -> None:
         """Reports a final state, and removes deliveries from a node that is off."""
         if self._is_fresh:
             await self._fleet.lease.give_back(node.name)  # one that died here may have held it
@@ -160,7 +160,7 @@ class Installer:
 
     def _supplied(self, node: Member) -> Supply:
         """Copies the cluster's keys and settings to the host. Blocks."""
-        if node.wish is Wish.OFF:
+        if node.wish is DesiredState.OFF:
             return Supply()
         wrote = self._wrote if node.state(self._version) == "in-force" else lambda _line: None
         try:
@@ -172,9 +172,9 @@ class Installer:
             return Supply("failed", str(error))
         return Supply(why=note or "")
 
-    def _with_tree(self, wish: Wish, supply: Supply) -> Supply:
+    def _with_tree(self, wish: DesiredState, supply: Supply) -> Supply:
         """Also copies this version's tree to the host, if it needs one. Blocks for seconds."""
-        if self._has_tree or (wish is Wish.OFF and self._host.has_program):
+        if self._has_tree or (wish is DesiredState.OFF and self._host.has_program):
             return supply
         try:
             place(self._host.root, self._tree)
@@ -190,7 +190,7 @@ class Installer:
             await self._node.tell(self._said(node.wish, "waiting"))
         if not self._may_begin():
             return None
-        if node.wish is Wish.OFF:
+        if node.wish is DesiredState.OFF:
             await self._work(node.wish, commands)
             return None
         hold = await self._fleet.take_turn(node.name, self._version)
@@ -203,15 +203,15 @@ class Installer:
         await self._fleet.lease.give_back(node.name)
         return None
 
-    async def _work(self, wish: Wish, commands: tuple[Command, ...]) -> None:
+    async def _work(self, wish: DesiredState, commands: tuple[Command, ...]) -> None:
         """Runs the commands to the end, and reports the result."""
         await self._node.tell(self._said(wish, "working"))
         with self._at_work():
             why = await self._why_not_done(wish, commands)
-            done: State = "in-force" if wish is Wish.ON else "off"
+            done: State = "in-force" if wish is DesiredState.ON else "off"
             await self._tell_surely(self._said(wish, "failed" if why else done, why or ""))
 
-    async def _why_not_done(self, wish: Wish, commands: tuple[Command, ...]) -> str | None:
+    async def _why_not_done(self, wish: DesiredState, commands: tuple[Command, ...]) -> str | None:
         """Runs the commands; None if the host then has the wanted state."""
         state = HostState()
         try:
@@ -227,14 +227,14 @@ class Installer:
                 state = await self._settled(wish, state)
             if not state.is_as_asked(wish, self._version):
                 return f"every command was done, and the host is not as it should be: {state.why}"
-            if wish is Wish.OFF:
+            if wish is DesiredState.OFF:
                 await asyncio.to_thread(deliveries.take_back, self._host.root)
                 self._has_tree = False
         except OSError as error:
             return f"the host can't be worked on: {error}"
         return None
 
-    async def _settled(self, wish: Wish, state: HostState) -> HostState:
+    async def _settled(self, wish: DesiredState, state: HostState) -> HostState:
         """Waits a while for the wanted state: kubelet's next call to crishim may come only after some seconds."""
         until = asyncio.get_running_loop().time() + min(self._settings.lapse_s, _SETTLES_WITHIN_S)
         while not state.is_as_asked(wish, self._version) and asyncio.get_running_loop().time() < until:
@@ -270,7 +270,7 @@ class Installer:
             except KubeError as error:
                 self._repeats.failed("the Lease is not renewed; it will be tried again", error)
 
-    async def _tell_surely(self, told: Told) -> None:
+    async def _tell_surely(self, told: InstallReport) -> None:
         _log.info("the work is done" if told.state != "failed" else "the work failed", state=told.state, why=told.why)
         while True:
             try:
@@ -291,7 +291,7 @@ class Installer:
             self._lapsed_at = now
         return now - self._lapsed_at < self._settings.lapse_s
 
-    def _said(self, wish: Wish, state: State, why: str = "") -> Told:
+    def _said(self, wish: DesiredState, state: State, why: str = "") -> InstallReport:
         return telling(self._version, wish, state, why)
 
     async def _until_due(self, hold: Hold | None) -> None:

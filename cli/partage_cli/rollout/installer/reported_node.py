@@ -20,7 +20,7 @@ from partage_base.kube import (
     node_path,
     nodes_path,
 )
-from partage_cli.rollout.told import INSTALLED, Member, Told, member_of
+from partage_cli.rollout.node_state import INSTALLED, InstallReport, Member, member_of
 
 _FIRST_S: Final = 0.5
 _MOST_S: Final = 8.0
@@ -42,7 +42,7 @@ class ReportedNode:
         async for seen in follow(self._server, nodes_path(), Node, fields=only, backoff=backoff):
             self._take(seen)
 
-    async def tell(self, told: Told) -> None:
+    async def tell(self, told: InstallReport) -> None:
         """Writes the annotation, unless it already has this content; raises `KubeError`."""
         if self.member is not None and self.member.told == told:
             return

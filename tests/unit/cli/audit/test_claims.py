@@ -16,7 +16,7 @@ from partage_cli.audit.sources import here
 from partage_cli.doctor.findings import Severity
 from partage_cli.doctor.local_node import Unseen
 from partage_dra.spec_file import SpecFiles
-from partage_isolation.wire.messages import CardHeld, ContainerTold, Told
+from partage_isolation.wire.messages import BrokerReport, CardHeld, ContainerReport
 from partage_plugins.api import GPU, Adjustment, ContainerName, Namespace, PodName, PodRef, PodUid
 from partage_plugins.api.claims import ClaimDevice, ClaimRecord, ClaimRef, ClaimUid, claim_device, claim_key
 from partage_plugins.api.gpu import GpuGrant
@@ -34,22 +34,22 @@ def record(uid: ClaimUid = UID, share: int = 300) -> ClaimRecord:
     )
 
 
-def limits(granted: int = GIB, uid: ClaimUid = UID, *, is_claim: bool = True) -> ContainerTold:
+def limits(granted: int = GIB, uid: ClaimUid = UID, *, is_claim: bool = True) -> ContainerReport:
     pod = PodRef(namespace=Namespace("team-a"), name=PodName("share"), uid=PodUid(uid))
     held = CardHeld(card=CARD, granted_bytes=granted, limit_bytes=granted, charged_bytes=0)
-    return ContainerTold(
+    return ContainerReport(
         key=claim_key(uid), pod=pod, container=ContainerName("claim"), gen=1, cards=(held,), is_claim=is_claim
     )
 
 
-def seen(*records: ClaimRecord, told: tuple[ContainerTold, ...] | None = None, **given: Any) -> SeenHere:
+def seen(*records: ClaimRecord, told: tuple[ContainerReport, ...] | None = None, **given: Any) -> SeenHere:
     known: dict[str, Any] = {"records": records, "files": frozenset(each.claim.uid for each in records)}
-    answer = Told(broker="0.1.0", containers=tuple(limits(uid=each.claim.uid) for each in records))
+    answer = BrokerReport(broker="0.1.0", containers=tuple(limits(uid=each.claim.uid) for each in records))
     return SeenHere(
         name="m",
         inventory=Unseen(Path("i"), "is not there"),
         containers=(),
-        broker=answer if told is None else Told(broker="0.1.0", containers=told),
+        broker=answer if told is None else BrokerReport(broker="0.1.0", containers=told),
         claims=SeenClaims(**{**known, **given}),
     )
 

@@ -15,7 +15,7 @@ from partage_cli.audit.observation import SeenCluster, SeenHere, seen_node, seen
 from partage_cli.doctor.findings import Finding, Severity
 from partage_cli.doctor.local_node import Unseen
 from partage_cli.simulation.policies import decider_with
-from partage_isolation.wire.messages import CardHeld, ContainerTold, Told
+from partage_isolation.wire.messages import BrokerReport, CardHeld, ContainerReport
 from partage_plugins.api import (
     GPU,
     Allocation,
@@ -179,16 +179,18 @@ def said_by(one: ApiNode) -> str:
     return one.metadata.annotations["partage.dev/inventory"]
 
 
-def here(*containers: ListedContainer, told: Sequence[ContainerTold] = (), text: str | None = None) -> SeenHere:
+def here(*containers: ListedContainer, told: Sequence[ContainerReport] = (), text: str | None = None) -> SeenHere:
     own = said_by(carded("m", "ok", "ok")) if text is None else text
-    return SeenHere(name="m", inventory=own, containers=containers, broker=Told(broker="1", containers=tuple(told)))
+    return SeenHere(
+        name="m", inventory=own, containers=containers, broker=BrokerReport(broker="1", containers=tuple(told))
+    )
 
 
-def limits(name: str, memory_bytes: int) -> ContainerTold:
+def limits(name: str, memory_bytes: int) -> ContainerReport:
     key = container_key(PodUid(f"uid-{name}"), ContainerName("main"), 0)
     ref = PodRef(namespace=Namespace("team"), name=PodName(name), uid=PodUid(f"uid-{name}"))
     card = CardHeld(card=CardId("m-0"), granted_bytes=memory_bytes, limit_bytes=memory_bytes)
-    return ContainerTold(key=ContainerKey(key), pod=ref, container=ContainerName("main"), gen=1, cards=(card,))
+    return ContainerReport(key=ContainerKey(key), pod=ref, container=ContainerName("main"), gen=1, cards=(card,))
 
 
 A = granted("uid-a", "m", 0, 500)

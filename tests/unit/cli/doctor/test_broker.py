@@ -9,7 +9,7 @@ import pytest
 from partage_cli.doctor.broker import OBJECTS, broker, library
 from partage_cli.doctor.findings import Severity
 from partage_isolation.store import folders
-from partage_isolation.wire.messages import No
+from partage_isolation.wire.messages import Rejection
 from support.broker import container, held, pod, serving, told
 from unit.cli.doctor.made import Made, only
 
@@ -48,7 +48,7 @@ def test_a_sign_of_life_without_an_answer_is_wrong(made: Made) -> None:
     finding = only(broker(made.seen(ALIVE, 1).node))
     assert finding.status is Severity.WRONG
     assert finding.found.startswith("seen 1s ago, and gives no answer: no broker answers at ")
-    with serving(made.root, lambda _: No(why="not now")):
+    with serving(made.root, lambda _: Rejection(why="not now")):
         assert only(broker(made.node)).found == "seen 1s ago, and gives no answer: not now"
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from partage_cli.doctor.findings import Severity
 from partage_cli.doctor.turns import PAGE, turns
 from partage_isolation.library import pages
-from partage_isolation.wire.messages import BrokerLoss, Told
+from partage_isolation.wire.messages import BrokerLoss, BrokerReport
 from support.broker import serving, told
 from unit.cli.doctor.made import Made, only
 
@@ -20,7 +20,9 @@ def made(tmp_path: Path) -> Made:
     return Made(tmp_path)
 
 
-def dividing(policy: str, *, of_card: str | None = None, loss: BrokerLoss = "free-run", library: str = "") -> Told:
+def dividing(
+    policy: str, *, of_card: str | None = None, loss: BrokerLoss = "free-run", library: str = ""
+) -> BrokerReport:
     """The report of a broker with one card, card 0."""
     answer = told(library=library)
     (card,) = answer.cards
@@ -40,7 +42,7 @@ def dividing(policy: str, *, of_card: str | None = None, loss: BrokerLoss = "fre
     ],
     ids=lambda each: each if isinstance(each, str) else "",
 )
-def test_it_says_by_which_policy_and_what_holds_without_a_broker(made: Made, answer: Told, found: str) -> None:
+def test_it_says_by_which_policy_and_what_holds_without_a_broker(made: Made, answer: BrokerReport, found: str) -> None:
     with serving(made.root, lambda _: answer):
         finding = only(turns(made.node))
     assert (finding.status, finding.found) == (Severity.OK, found)

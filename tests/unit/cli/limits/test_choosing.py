@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from partage_cli.limits.choice import chosen, require_one_container
-from partage_isolation.wire.messages import Told
+from partage_isolation.wire.messages import BrokerReport
 from partage_plugins.api import CardId
 from partage_plugins.api.names import BudgetName
 from partage_plugins.errors import Refused
@@ -18,7 +18,9 @@ SIDE = container(pod("train"), held(), name="side")
 HOW = told(TRAIN, SIDE, container(pod("serve"), held()), container(pod("serve", "team-b"), held()))
 
 
-def meant(pod_: str, how: Told = HOW, container_: str | None = None, card: str | None = None) -> list[tuple[str, str]]:
+def meant(
+    pod_: str, how: BrokerReport = HOW, container_: str | None = None, card: str | None = None
+) -> list[tuple[str, str]]:
     return [(each.grantee.name, each.held.card) for each in chosen(how, pod_, container=container_, card=card)]
 
 

@@ -10,7 +10,7 @@ import pytest
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from partage_isolation.wire.messages import Answer, LimitsSet, No, Question, SetLimits
+from partage_isolation.wire.messages import Answer, LimitsSet, Question, Rejection, SetLimits
 from support.broker import CARD, GIB, container, held, pod, serving, time_told, told
 from unit.cli.program import partage
 
@@ -28,7 +28,7 @@ class Limited:
             now = held(limit_bytes=self.limit_bytes, time=time_told(1, 0.5))
             return told(container(pod(), replace(now, share_milli=self.share_milli, limit_milli=self.limit_milli)))
         if (question.memory_bytes or 0) > 8 * GIB:
-            return No(why="partage: the pod was granted 8 GiB; only a new allocation raises that")
+            return Rejection(why="partage: the pod was granted 8 GiB; only a new allocation raises that")
         for name, granted in (("memory_bytes", 8 * GIB), ("share_milli", 500), ("limit_milli", 1000)):
             value = getattr(question, name)
             if value is not UNSET:

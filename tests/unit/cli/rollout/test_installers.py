@@ -13,7 +13,7 @@ import pytest
 
 from partage_base.kube import leases_path, node_path, nodes_path
 from partage_cli.rollout.installer.reported_node import ReportedNode
-from partage_cli.rollout.told import INSTALL, INSTALLED, Told
+from partage_cli.rollout.node_state import INSTALL, INSTALLED, InstallReport
 from support.fake_api import FakeApi, Refuse
 from support.kube import access_to, until
 from support.rollout_stage import V1, V2, Mortal, RolloutStage, a_made_up_node
@@ -162,7 +162,7 @@ async def test_one_that_is_told_to_end_just_as_its_work_is_told_does_end(
 ) -> None:
     ended: list[asyncio.Task[None]] = []
 
-    async def told_to_end_then(node: ReportedNode, told: Told) -> None:
+    async def told_to_end_then(node: ReportedNode, told: InstallReport) -> None:
         await tell(node, told)
         if told.state == "in-force" and (task := asyncio.current_task()) is not None:
             ended.append(task)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from partage_cli.rollout.node_state import DesiredState, InstallReport, Member, State, telling
 from partage_cli.rollout.order import Command, Hold, HostState, hold, stoppage, wanted
-from partage_cli.rollout.told import Member, State, Told, Wish, telling
 from support.extent import examples
 
 V1: Final = "0.1.0-g000000000001"
@@ -28,8 +28,8 @@ def member(  # noqa: PLR0913  what a node may have said, by name
     *,
     version: str = V1,
     canary: bool = False,
-    wish: Wish = Wish.ON,
-    label: Wish | None = None,
+    wish: DesiredState = DesiredState.ON,
+    label: DesiredState | None = None,
 ) -> Member:
     """`label`: the version requested when it reported, if another one."""
     told = None if state is None else telling(version, label or wish, state, f"why {name}")
@@ -52,27 +52,29 @@ def test_what_is_missing_is_done(host: HostState, commands: tuple[Command, ...],
 
 @pytest.mark.parametrize("said", [None, "waiting", "working", "failed", "in-force"])
 def test_a_host_that_is_in_force_says_so_whatever_was_said(said: State | None) -> None:
-    assert wanted(member("n1", said), V1, IN_FORCE) == telling(V1, Wish.ON, "in-force")
+    assert wanted(member("n1", said), V1, IN_FORCE) == telling(V1, DesiredState.ON, "in-force")
 
 
 def test_what_failed_is_not_tried_again_at_this_version_and_under_this_label() -> None:
-    for wish in Wish:
+    for wish in DesiredState:
         failed = member("n1", "failed", wish=wish)
         assert wanted(failed, V1, HALF) == failed.told
     assert wanted(member("n1", "failed", version=V2), V1, BARE) == ("install", "switch-on")
-    assert wanted(member("n1", "failed", label=Wish.OFF), V1, BARE) == ("install", "switch-on")
-    assert wanted(member("n1", "failed", wish=Wish.OFF, label=Wish.ON), V1, HALF) == ("uninstall",)
+    assert wanted(member("n1", "failed", label=DesiredState.OFF), V1, BARE) == ("install", "switch-on")
+    assert wanted(member("n1", "failed", wish=DesiredState.OFF, label=DesiredState.ON), V1, HALF) == ("uninstall",)
 
 
 def test_a_host_that_fell_out_of_force_has_failed_and_is_left_as_it_is() -> None:
     told = wanted(member("n1", "in-force"), V1, HALF)
-    assert told == telling(V1, Wish.ON, "failed", "it was in force and is no more: kubelet speaks to containerd")
+    assert told == telling(
+        V1, DesiredState.ON, "failed", "it was in force and is no more: kubelet speaks to containerd"
+    )
 
 
 @pytest.mark.parametrize("host", [IN_FORCE, OLDER, HALF, BARE], ids=["in force", "other", "half way", "bare"])
 def test_off_takes_out_what_is_there(host: HostState) -> None:
-    off = member("n1", "in-force", wish=Wish.OFF, label=Wish.ON)
-    assert wanted(off, V1, host) == (telling(V1, Wish.OFF, "off") if host == BARE else ("uninstall",))
+    off = member("n1", "in-force", wish=DesiredState.OFF, label=DesiredState.ON)
+    assert wanted(off, V1, host) == (telling(V1, DesiredState.OFF, "off") if host == BARE else ("uninstall",))
 
 
 def test_one_works_at_a_time_and_goes_on_with_what_it_has_begun() -> None:
@@ -89,7 +91,7 @@ def test_the_first_labelled_node_comes_first_though_others_are_in_force_already(
         assert hold(each, V1, members, "") == Hold("the canary y comes first", on="y")
     assert hold("y", V1, members, "") is None
     assert hold("n01", V1, [*fleet(2), member("y", "in-force", canary=True), canaries[1]], "") is None
-    assert hold("n01", V1, [*fleet(2), member("y", "off", canary=True, wish=Wish.OFF)], "") is None
+    assert hold("n01", V1, [*fleet(2), member("y", "off", canary=True, wish=DesiredState.OFF)], "") is None
 
 
 def test_after_a_failure_nobody_begins() -> None:
@@ -105,7 +107,11 @@ def test_one_that_is_at_work_and_does_not_hold_the_lease_stops_the_others_and_go
 
 
 def test_what_failed_at_another_version_or_to_be_switched_off_stops_nobody() -> None:
-    members = [member("n01", "failed", version=V2), member("n02", "waiting"), member("off", "failed", wish=Wish.OFF)]
+    members = [
+        member("n01", "failed", version=V2),
+        member("n02", "waiting"),
+        member("off", "failed", wish=DesiredState.OFF),
+    ]
     assert hold("n02", V1, members, "") is None
     assert stoppage(V1, members, "") is None
 
@@ -163,7 +169,7 @@ class World:
     def take(self, holder: str) -> None:
         self.holder, self.is_silent = holder, False
 
-    def say(self, node: ModelNode, told: Told) -> None:
+    def say(self, node: ModelNode, told: InstallReport) -> None:
         node.member = Member(name=node.member.name, wish=node.member.wish, told=told)
         if told.state == "failed" and self.begun_at_failure is None:
             self.begun_at_failure = len(self.begun)
@@ -175,9 +181,9 @@ class World:
         match node.step:
             case "start":
                 next_ = wanted(node.member, V1, node.state)
-                if not isinstance(next_, Told):
+                if not isinstance(next_, InstallReport):
                     if node.member.state(V1) is None:
-                        self.say(node, telling(V1, Wish.ON, "waiting"))
+                        self.say(node, telling(V1, DesiredState.ON, "waiting"))
                     node.step = "nodes"
                     return
                 if self.holder == name:
@@ -201,7 +207,7 @@ class World:
                     self.take(name)
                 node.step = "nodes again" if is_free else "start"
             case "say working":
-                self.say(node, telling(V1, Wish.ON, "working"))
+                self.say(node, telling(V1, DesiredState.ON, "working"))
                 node.step = "work"
             case "work":
                 node.touched += 1
@@ -210,7 +216,7 @@ class World:
                 node.state = HostState(version=V1, in_force=not node.is_broken)
                 node.step = "say"
             case "say":
-                self.say(node, telling(V1, Wish.ON, node.outcome))
+                self.say(node, telling(V1, DesiredState.ON, node.outcome))
                 node.step = "give back"
             case _:
                 if self.holder == name:
@@ -261,7 +267,7 @@ def test_whoever_dies_wherever_one_failure_stops_it_with_no_more_node_touched(
         assert last, "a node was touched after the one that failed"
         assert world.nodes[broken].member.state(V1) == "failed"
         assert set(others) <= {"in-force", "waiting"}
-    world.say(world.nodes[broken], telling(V2, Wish.ON, "waiting"))
+    world.say(world.nodes[broken], telling(V2, DesiredState.ON, "waiting"))
     world.nodes[broken].is_broken, world.begun_at_failure = False, None
     world.settled(random)
     assert {node.member.state(V1) for node in world.nodes} == {"in-force"}

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from partage_base.kube import ApiServer, leases_path, micro_time, nodes_path, pods_path
 from partage_cli.nodes.command import cluster as nodes_of_cluster
 from partage_cli.rollout.command import followed, image_version
+from partage_cli.rollout.node_state import INSTALLED, DesiredState, Member, State, telling
 from partage_cli.rollout.order import Stoppage
 from partage_cli.rollout.progress import as_line, as_table, progress
-from partage_cli.rollout.told import INSTALLED, Member, State, Wish, telling
 from partage_cli.tables import as_json
 from partage_plugins.api.inventory import Ready
 from partage_plugins.api.keys import INVENTORY
@@ -31,7 +31,7 @@ DAEMON_SETS = "/apis/apps/v1/namespaces/partage-system/daemonsets"
 
 
 def a_member(name: str, state: State | None = None, *, version: str = V1, off: bool = False, why: str = "") -> Member:
-    wish = Wish.OFF if off else Wish.ON
+    wish = DesiredState.OFF if off else DesiredState.ON
     return Member(name=name, wish=wish, told=None if state is None else telling(version, wish, state, why))
 
 
@@ -138,7 +138,7 @@ def test_an_api_server_that_is_away_is_said_in_one_line(tmp_path: Path) -> None:
 async def test_a_node_is_in_force_only_where_the_cluster_sees_it_so(api: FakeApi, server: ApiServer) -> None:
     node = a_made_up_node("n1")
     away = inventory(Ready(broker=True, why="kubelet does not speak through crishim"))
-    node["metadata"]["annotations"] = {INSTALLED: telling(V1, Wish.ON, "in-force").text(), INVENTORY: away}
+    node["metadata"]["annotations"] = {INSTALLED: telling(V1, DesiredState.ON, "in-force").text(), INVENTORY: away}
     api.objects.create(nodes_path(), node)
     beat = {"holderIdentity": "n1", "leaseDurationSeconds": 40, "renewTime": micro_time(datetime.now(UTC))}
     api.objects.create(leases_path("partage-system"), {"metadata": {"name": "n1"}, "spec": beat})
@@ -204,7 +204,7 @@ async def test_a_node_that_was_not_heard_of_is_said_why(
 
 async def test_waiting_ends_where_it_stopped(api: FakeApi, server: ApiServer) -> None:
     node = a_made_up_node("n1")
-    node["metadata"]["annotations"] = {INSTALLED: telling(V1, Wish.ON, "failed", "no").text()}
+    node["metadata"]["annotations"] = {INSTALLED: telling(V1, DesiredState.ON, "failed", "no").text()}
     api.objects.create(nodes_path(), node)
     found, is_over = await followed(server, "partage-system", None, within_s=60)
     assert is_over
@@ -213,7 +213,7 @@ async def test_waiting_ends_where_it_stopped(api: FakeApi, server: ApiServer) ->
 
 async def test_one_at_work_with_the_lease_stops_nothing(api: FakeApi, server: ApiServer) -> None:
     node = a_made_up_node("n1")
-    node["metadata"]["annotations"] = {INSTALLED: telling(V1, Wish.ON, "working").text()}
+    node["metadata"]["annotations"] = {INSTALLED: telling(V1, DesiredState.ON, "working").text()}
     api.objects.create(nodes_path(), node)
     labels = {"app.kubernetes.io/name": "partage-installer", "app.kubernetes.io/component": "rollout"}
     metadata = {"name": "partage-rollout-0", "labels": {**labels, "app.kubernetes.io/part-of": "partage"}}

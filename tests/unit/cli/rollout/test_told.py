@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partage_base.kube import Meta, Node
-from partage_cli.rollout.told import (
+from partage_cli.rollout.node_state import (
     CANARY,
     INSTALL,
     INSTALLED,
     LONGEST_WHY,
+    DesiredState,
     Member,
-    Wish,
     member_of,
     members_of,
     telling,
@@ -29,19 +29,19 @@ def a_node(name: str = "n1", *, label: str | None = "yes", canary: str | None = 
 
 
 def test_what_is_told_is_read_back() -> None:
-    told = telling(VERSION, Wish.ON, "failed", "no room")
+    told = telling(VERSION, DesiredState.ON, "failed", "no room")
     assert member_of(a_node(told=told.text(), canary="yes")) == Member(
-        name="n1", wish=Wish.ON, is_canary=True, told=told
+        name="n1", wish=DesiredState.ON, is_canary=True, told=told
     )
     assert told.text() == '{"v":1,"version":"0.1.0-g000000000001","label":"yes","state":"failed","why":"no room"}'
 
 
 def test_what_is_told_counts_for_its_version_and_label() -> None:
-    member = member_of(a_node(told=telling(VERSION, Wish.ON, "in-force").text()))
+    member = member_of(a_node(told=telling(VERSION, DesiredState.ON, "in-force").text()))
     assert member is not None
     assert member.state(VERSION) == "in-force"
     assert member.state("another") is None
-    off = member_of(a_node(label="off", told=telling(VERSION, Wish.ON, "in-force").text()))
+    off = member_of(a_node(label="off", told=telling(VERSION, DesiredState.ON, "in-force").text()))
     assert off is not None
     assert off.state(VERSION) is None
 
@@ -67,7 +67,7 @@ def test_what_no_installer_wrote_says_nothing(text: str) -> None:
 
 
 def test_a_later_field_is_passed_over() -> None:
-    text = telling(VERSION, Wish.ON, "waiting").text().replace("{", '{"later":[1],', 1)
+    text = telling(VERSION, DesiredState.ON, "waiting").text().replace("{", '{"later":[1],', 1)
     member = member_of(a_node(told=text))
     assert member is not None
     assert member.state(VERSION) == "waiting"
@@ -75,6 +75,6 @@ def test_a_later_field_is_passed_over() -> None:
 
 @given(st.text(max_size=2000))
 def test_a_reason_is_one_short_printable_line(why: str) -> None:
-    told = telling(VERSION, Wish.ON, "failed", why)
+    told = telling(VERSION, DesiredState.ON, "failed", why)
     assert len(told.why) <= LONGEST_WHY
     assert told.why.isprintable()

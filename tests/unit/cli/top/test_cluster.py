@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from partage_base.kube import ApiServer
-from partage_cli.top.nodes import AllTold, ask_nodes
-from partage_isolation.wire.messages import No, Told, answer_line
+from partage_cli.top.nodes import AllReports, ask_nodes
+from partage_isolation.wire.messages import BrokerReport, Rejection, answer_line
 from partage_plugins.api.keys import INVENTORY
 from partage_plugins.errors import Refused
 from support.broker import container, held, pod, time_told, told
@@ -35,15 +35,15 @@ def add_node(api: FakeApi, name: str, *, phase: str = "Running", tells: bool = T
         api.objects.create(PODS, {**body, "spec": {"nodeName": name}, "status": {"phase": phase}})
 
 
-def says(api: FakeApi, name: str, answer: Told | No) -> None:
+def says(api: FakeApi, name: str, answer: BrokerReport | Rejection) -> None:
     api.expect(Say(answer_line(answer)), under=f"{PODS}/advertiser-{name}/proxy/broker", times=9)
 
 
-def told_of(name: str) -> Told:
+def told_of(name: str) -> BrokerReport:
     return told(container(pod(name), held(refused=3, time=time_told(1.0, 0.25))))
 
 
-async def asked(api: FakeApi, *only: str) -> AllTold:
+async def asked(api: FakeApi, *only: str) -> AllReports:
     async with ApiServer(access_to(api.url), user_agent="test") as server:
         return await ask_nodes(server, namespace=OURS, only=only)
 
@@ -56,7 +56,7 @@ async def test_a_node_that_is_silent_hides_no_other(api: FakeApi) -> None:
     add_node(api, "cpu-1", tells=False)
     for name in ("n1", "n2"):
         says(api, name, told_of(name))
-    says(api, "refuses", No(why="only root on the node may ask the broker"))
+    says(api, "refuses", Rejection(why="only root on the node may ask the broker"))
     page = f"{PODS}/advertiser-{{}}/proxy/broker"
     api.expect(Refuse(503, body=b"no broker answers: Connection refused\n"), under=page.format("away"))
     api.expect(Say(b'{"answer":"other"}\n'), under=page.format("odd"))

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from partage_cli.tables import amount, as_json
 from partage_cli.top.shown import Frame, as_lines, fields
-from partage_isolation.wire.messages import CardTold, MovingTold, ProcessTold, Told
+from partage_isolation.wire.messages import BrokerReport, CardReport, MigrationReport, ProcessReport
 from partage_plugins.api import CardId
 from partage_plugins.api.names import BudgetName
 from support.broker import CARD, GIB, container, held, pod, time_told, told
@@ -31,7 +31,7 @@ def frame(width: int, height: int = 0) -> Frame:
     return Frame(node="n1", at=AT, width=width, height=height)
 
 
-def plain(how: Told, where: Frame = WIDE, trouble: str = "") -> list[str]:
+def plain(how: BrokerReport, where: Frame = WIDE, trouble: str = "") -> list[str]:
     return [click.unstyle(line) for line in as_lines(how, where, trouble=trouble)]
 
 
@@ -51,7 +51,7 @@ def test_the_whole_screen() -> None:
 
 
 def test_a_node_without_limits_says_so() -> None:
-    assert plain(Told(broker="0.1.0"))[-1] == "no container has limits here"
+    assert plain(BrokerReport(broker="0.1.0"))[-1] == "no container has limits here"
 
 
 @pytest.mark.parametrize("width", [100, 80, 60, 40, 20, 5, 1])
@@ -113,12 +113,12 @@ def test_processes_that_are_not_connected_are_told() -> None:
 
 def test_a_process_that_has_not_touched_the_card_is_not_counted() -> None:
     (first,) = told(container(pod(), held())).containers
-    idle = ProcessTold(pid=9, connected=True)
+    idle = ProcessReport(pid=9, connected=True)
     assert plain(told(replace(first, processes=(*first.processes, idle))))[-1].endswith("   1")
 
 
 def test_what_the_driver_does_not_tell_is_a_hyphen() -> None:
-    unknown = replace(TWO, cards=(CardTold(card=CARD),))
+    unknown = replace(TWO, cards=(CardReport(card=CARD),))
     assert plain(unknown)[3].split() == ["GPU-5a1e3c8e", "-", "-", "-", "2"]
     assert plain(unknown)[-1].split()[2] == "GPU-5a1e3c8e"
 
@@ -213,7 +213,7 @@ def test_without_blocks_what_was_wanted_and_not_got_is_told_from_both() -> None:
 
 
 def test_where_memory_moves_the_screen_has_what_of_it_is_where_and_how_long_it_was_on_the_way() -> None:
-    moving = MovingTold(resident_bytes=2 * GIB, moved_bytes=3 * GIB, times=21, seconds=33.04, is_out=True)
+    moving = MigrationReport(resident_bytes=2 * GIB, moved_bytes=3 * GIB, times=21, seconds=33.04, is_out=True)
     rows = container(pod("a"), replace(held(), moving=moving)), container(pod("b"), held())
     header, first, second = plain(told(*rows))[-3:]
     places = [header.index(name) for name in ("RESIDENT", "MOVED", "MOVING", "PROCESSES")]

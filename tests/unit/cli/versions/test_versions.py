@@ -13,7 +13,7 @@ import pytest
 
 from partage_base.kube import micro_time
 from partage_base.version import VERSION
-from partage_cli.rollout.told import INSTALLED, Wish, telling
+from partage_cli.rollout.node_state import INSTALLED, DesiredState, telling
 from partage_plugins.api.keys import INVENTORY, VERSIONS
 from partage_plugins.testing.examples import inventory
 from support.fake_api import FakeApi
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow  # each test starts processes
 
 
 def add_node(api: FakeApi, name: str, versions: str | None, *, at: datetime | None = None) -> None:
-    notes = {INVENTORY: inventory(), INSTALLED: telling("0.2.0-g1", Wish.ON, "in-force").text()}
+    notes = {INVENTORY: inventory(), INSTALLED: telling("0.2.0-g1", DesiredState.ON, "in-force").text()}
     labels = {"partage.dev/install": "yes"}
     api.objects.create(NODES, {"metadata": {"name": name, "annotations": notes, "labels": labels}})
     beat = {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": micro_time(at or datetime.now(UTC))}

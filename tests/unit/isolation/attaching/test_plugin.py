@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from partage_isolation.plugin import AWAY, AWAY_OF_ENGINES, IN_USE_OF_ENGINES, NONSENSE, OF_ENGINES, WITHOUT_BUDGETS
-from partage_isolation.wire.messages import No, Prepare, Released
+from partage_isolation.wire.messages import Prepare, Rejection, Released
 from partage_plugins.api import GPU, BudgetName, GpuGrant, Granted, Kind, NodeName, PodUid
 from partage_plugins.errors import Refused
 from partage_plugins.host import HostSettings
@@ -71,7 +71,7 @@ def test_while_no_broker_answers_a_limited_container_is_refused_with_a_stable_se
 
 def test_the_brokers_own_refusal_reaches_the_user(root: Path, host: RunningHost) -> None:
     why = "partage: the library is not installed at /usr/local/lib/partage/0.1.0; reinstall partage on the node"
-    with serving(root, lambda _: No(why=why)), pytest.raises(Refused) as refused:
+    with serving(root, lambda _: Rejection(why=why)), pytest.raises(Refused) as refused:
         host.adjust(container(), granted(SLICE))
     assert str(refused.value) == why
 

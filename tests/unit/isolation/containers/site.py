@@ -11,7 +11,7 @@ from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.library.current import make_current
 from partage_isolation.library.pages import install_page
 from partage_isolation.metrics import Counters
-from partage_isolation.migration.room import Pace
+from partage_isolation.migration.room import MigrationSettings
 from partage_isolation.store.folders import OBJECTS, PARENT
 from partage_isolation.store.specs import BUDGETS_FOLDER
 from partage_isolation.timeslices.arbiter import Arbiter
@@ -81,11 +81,11 @@ class Site:
                 timeslices=timeslices,
                 registry=self.registry,
                 card_bytes=lambda _card: None,
-                pace=Pace(),
+                pace=MigrationSettings(),
                 timer=lambda ring: cast("Timer", FakeAlarm(ring)),
             ),
             permit=self._permit,
-            chores=nobody,
+            background_tasks=nobody,
             checkpoints=nobody,
         )
         self.permitted: list[tuple[set[ContainerKey], int]] = []

@@ -20,23 +20,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_isolation.wire.client import BrokerAway, BrokerClient, BrokerNonsense
+from partage_isolation.wire.client import BrokerAway, BrokerClient, MalformedAnswer
 from partage_isolation.wire.messages import (
     END,
     MAX_ANSWER_BYTES,
     MAX_QUESTION_BYTES,
     Answer,
+    BrokerReport,
     Enter,
     Entered,
+    GetReport,
     LimitsSet,
-    No,
     Prepare,
     Question,
+    Rejection,
     Release,
     Released,
     SetLimits,
-    Tell,
-    Told,
     answer_line,
     question_line,
     read_answer,
@@ -66,7 +66,7 @@ def prepare(cards: int = 1) -> Prepare:
         SetLimits(key=KEY, card=CARD, memory_bytes=None),
         Release(key=KEY),
         Enter(key=KEY, container="1a" * 32, pid=7),
-        Tell(),
+        GetReport(),
     ],
 )
 def test_a_question_is_one_line_and_is_read_as_it_was(question: Question) -> None:
@@ -78,9 +78,9 @@ def test_a_question_is_one_line_and_is_read_as_it_was(question: Question) -> Non
 
 @given(st.text(min_size=1, max_size=100))
 def test_a_sentence_with_any_text_stays_one_line(sentence: str) -> None:
-    line = answer_line(No(why=sentence))
+    line = answer_line(Rejection(why=sentence))
     assert line.index(END) == len(line) - 1
-    assert read_answer(line) == No(why=sentence)
+    assert read_answer(line) == Rejection(why=sentence)
 
 
 def test_answers_are_read_as_they_were() -> None:
@@ -125,8 +125,8 @@ def test_any_bytes_are_a_question_or_one_error(line: bytes) -> None:
 
 
 def test_a_field_of_a_later_version_is_ignored() -> None:
-    assert read_question(b'{"ask":"tell","since":"yesterday"}') == Tell()
-    assert read_answer(b'{"answer":"told","broker":"9.0.0","weather":"fine"}') == Told(broker="9.0.0")
+    assert read_question(b'{"ask":"tell","since":"yesterday"}') == GetReport()
+    assert read_answer(b'{"answer":"told","broker":"9.0.0","weather":"fine"}') == BrokerReport(broker="9.0.0")
 
 
 # ---- The client ------------------------------------------------------------------------------------------------------
@@ -215,7 +215,7 @@ def test_an_answer_that_trickles_does_not_move_the_deadline(root: Path) -> None:
     ],
 )
 def test_an_answer_that_is_none_is_said_to_be_nonsense(root: Path, answer: bytes, why: str) -> None:
-    with serving(root, lambda _: answer), pytest.raises(BrokerNonsense, match=why):
+    with serving(root, lambda _: answer), pytest.raises(MalformedAnswer, match=why):
         BrokerClient(root).prepare(PREPARE)
 
 

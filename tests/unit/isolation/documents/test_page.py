@@ -14,13 +14,13 @@ from partage_isolation.store.folders import INSIDE, LIBRARY, NIX_PRELOAD_INSIDE,
 from partage_isolation.wire.messages import (
     END,
     Answer,
+    BrokerReport,
     CardHeld,
-    CardTold,
-    ContainerTold,
+    CardReport,
+    ContainerReport,
     ProcessCard,
-    ProcessTold,
+    ProcessReport,
     Question,
-    Told,
     answer_line,
     question_line,
     read_answer,
@@ -61,13 +61,13 @@ def test_what_a_container_gets_is_on_the_page() -> None:
 def test_the_page_has_the_shape_of_what_top_tells() -> None:
     block = PAGE.partition("## partage top")[2].partition("```json")[2].partition("```")[0]
     told = msgspec.json.decode(block.replace("…", ""))
-    assert set(told) - {"node", "at"} == names(Told)
-    assert set(told["cards"][0]) == names(CardTold)
+    assert set(told) - {"node", "at"} == names(BrokerReport)
+    assert set(told["cards"][0]) == names(CardReport)
     (container,) = told["containers"]
-    assert set(container) == names(ContainerTold)
+    assert set(container) == names(ContainerReport)
     assert set(container["cards"][0]) == names(CardHeld)
     (process,) = container["processes"]
-    assert set(process) == names(ProcessTold)
+    assert set(process) == names(ProcessReport)
     assert set(process["cards"][0]) == names(ProcessCard)
 
 

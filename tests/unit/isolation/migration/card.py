@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from partage_isolation.migration.room import Fact, Late, Order, Pace, Room, Turn
+from partage_isolation.migration.room import Fact, Late, MigrationSettings, Order, Room, Turn
 from partage_isolation.migration.tenant import ALL, Placed
 from partage_isolation.names import BudgetKey
 from partage_isolation.timeslices.durations import MS, SECOND
@@ -52,7 +52,7 @@ class Holder:
 class SimulatedCard:
     room_bytes: int
     holders: list[Holder]
-    pace: Pace = field(default_factory=Pace)
+    pace: MigrationSettings = field(default_factory=MigrationSettings)
     orders_lost: int = 0
     now: int = 0
     idle_ns: int = 0

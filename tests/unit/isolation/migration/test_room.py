@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partage_isolation.migration.room import Fact, May, Order, Pace
+from partage_isolation.migration.room import Fact, May, MigrationSettings, Order
 from partage_isolation.migration.tenant import Placed
 from partage_isolation.names import BudgetKey
 from support.extent import examples
@@ -37,7 +37,7 @@ def test_two_that_do_not_fit_together_get_their_shares_in_turns(one: int, other:
     """No more than a tenth of the time goes into moves, beyond those of the first round."""
     first, second = holder("a", one, 60), holder("b", other, 60)
     second.moved = second.whole
-    card = SimulatedCard(80 * GIB, [first, second], Pace(longest_wait_ns=seconds(120)))
+    card = SimulatedCard(80 * GIB, [first, second], MigrationSettings(longest_wait_ns=seconds(120)))
     spend(card, 200)
     got = first.held_ns + second.held_ns
     assert first.held_ns / got == pytest.approx(one / 1000, abs=0.03)
@@ -60,7 +60,7 @@ def test_however_many_take_turns_a_tenth_of_the_link_is_enough(many: int, gib: i
     holders = [holder(f"h{number}", 200, gib) for number in range(many)]
     for each in holders[80 // gib :]:
         each.moved, each.allowed = each.whole, 0
-    card = SimulatedCard(80 * GIB, holders, Pace(longest_wait_ns=seconds(120)))
+    card = SimulatedCard(80 * GIB, holders, MigrationSettings(longest_wait_ns=seconds(120)))
     for _ in card.run(seconds(100)):
         assert card.held() <= card.room_bytes
         assert sum(min(each.allowed, each.whole) - each.resident >= PIECE for each in holders) <= 1
@@ -92,7 +92,7 @@ def test_nobody_waits_longer_than_was_promised() -> None:
     """Also beside one with all the shares: what is moved for it is then worth less."""
     great, small = holder("a", 990, 60), holder("b", 10, 60)
     small.moved = small.whole
-    card = SimulatedCard(80 * GIB, [great, small], Pace(longest_wait_ns=seconds(10)))
+    card = SimulatedCard(80 * GIB, [great, small], MigrationSettings(longest_wait_ns=seconds(10)))
     waited = longest = 0
     for _ in card.run(seconds(100)):
         waited = 0 if small.is_in and not small.moved else waited + 1
@@ -166,7 +166,7 @@ def test_a_suspended_container_is_away_only_once_its_processes_confirmed_it() ->
 def test_who_the_driver_takes_away_leaves_for_nobody_else_and_has_its_room_again_at_once() -> None:
     taken, other = holder("a", 500, 60, by_driver=True), holder("b", 500, 60)
     other.moved = other.whole
-    card = SimulatedCard(80 * GIB, [taken, other], Pace(longest_wait_ns=seconds(1)))
+    card = SimulatedCard(80 * GIB, [taken, other], MigrationSettings(longest_wait_ns=seconds(1)))
     spend(card, 10)
     assert (taken.is_in, taken.moved) == (True, 0)
     card.room.put(taken.key, 500, suspended=True, by_driver=True)
@@ -231,7 +231,7 @@ class Crowd:
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)  # noqa: S311
-        self.card = SimulatedCard(80 * GIB, [], Pace(longest_wait_ns=seconds(5)))
+        self.card = SimulatedCard(80 * GIB, [], MigrationSettings(longest_wait_ns=seconds(5)))
         self._names = iter(range(1000))
 
     def step(self) -> None:

@@ -87,7 +87,7 @@ def seen(  # noqa: PLR0913  as above
     books: ContainerFacts | tuple[ContainerFacts, ...] = (),
     uses: Mapping[int, int] | None = None,
     sights: tuple[Sight, ...] = (),
-    firsts: Mapping[str, Sight] | None = None,
+    first_seen: Mapping[str, Sight] | None = None,
     running: Mapping[ContainerKey, bool] | None = None,
     blind: bool = False,
     runtime_away: bool = False,
@@ -104,7 +104,7 @@ def seen(  # noqa: PLR0913  as above
         uses={CARD: None if blind else CardUse(CARD, 1, uses or {})},
         listing=None if runtime_away else listing_of({KEY: True} if running is None else running),
         sights={one.pid: one for one in sights},
-        firsts=firsts if firsts is not None else {ID: sight(1)},
+        first_seen=first_seen if first_seen is not None else {ID: sight(1)},
         folders=folders,
         gone=gone,
     )

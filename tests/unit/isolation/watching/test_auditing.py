@@ -17,8 +17,8 @@ from unit.isolation.watching.scenes import CARD, ID, KEY, MIB, OTHER_KEY, Story,
 
 HONEST = seen(books=container(row(7, 500 * MIB)), uses={7: 500 * MIB}, sights=(sight(7),))
 WITHOUT_LIBRARY = seen(books=container(), uses={7: 500 * MIB}, sights=(sight(7, library=False),))
-COVERED = seen(books=container(), firsts={ID: sight(1, wrong=("/run/partage",))})
-TOO_MANY_MOUNTS = seen(books=container(), firsts={ID: sight(1, wrong=None, too_long=("mounts",))})
+COVERED = seen(books=container(), first_seen={ID: sight(1, wrong=("/run/partage",))})
+TOO_MANY_MOUNTS = seen(books=container(), first_seen={ID: sight(1, wrong=None, too_long=("mounts",))})
 TOO_MANY_MAPPINGS = seen(books=container(), uses={7: MIB}, sights=(sight(7, library=None, too_long=("mappings",)),))
 BEYOND_LEDGER = seen(books=container(row(7, 100 * MIB)), uses={7: 165 * MIB}, sights=(sight(7),))
 
@@ -111,7 +111,7 @@ def test_a_process_that_died_since_the_card_showed_it_is_nobodys_fault() -> None
 
 def test_what_cannot_be_seen_accuses_nobody() -> None:
     unseen = sight(7, library=None, wrong=None)
-    rounds = [seen(books=container(row(7, MIB)), uses={7: MIB}, sights=(unseen,), firsts={ID: unseen})]
+    rounds = [seen(books=container(row(7, MIB)), uses={7: MIB}, sights=(unseen,), first_seen={ID: unseen})]
     assert Story().kinds(*rounds * 5) == [set()] * 5
 
 

@@ -47,7 +47,7 @@ def rounds(draw: st.DrawFn) -> Round:
             sight(pid, library=library, born=born, key=KEY if ours else None)
             for pid, (library, born, ours) in sights.items()
         ),
-        firsts={} if first is None else {ID: first},
+        first_seen={} if first is None else {ID: first},
         running=draw(st.sampled_from(({KEY: True}, {KEY: False}, {}))),
         runtime_away=draw(st.booleans()),
         folders=frozenset({KEY}),
@@ -72,7 +72,7 @@ def test_whatever_rounds_show_one_alone_accuses_and_forgets_nobody(story: Sequen
             assert absences >= 2
             assert all(each.state == "dead" and not each.connected for each in one.after[KEY].processes)
     before = {evidence: violations.times for evidence, violations in told.memory.violations.items()}
-    told.then(seen(books=container(), blind=True, runtime_away=True, firsts={}))
+    told.then(seen(books=container(), blind=True, runtime_away=True, first_seen={}))
     after = {evidence: violations.times for evidence, violations in told.memory.violations.items()}
     assert all(times == before[evidence] for evidence, times in after.items()), "what nobody sees adds nothing"
 

@@ -14,7 +14,7 @@ from partage_base.cri import CriError, PeerAway
 from partage_base.daemon.metrics import Metrics
 from partage_base.findings import FINDINGS_FOLDER
 from partage_isolation.audit.auditor import AuditFigures, Auditor
-from partage_isolation.audit.engagement import Engagement, Looked, Wanted
+from partage_isolation.audit.engagement import Engagement, Scan, Wanted
 from partage_isolation.audit.facts import CardUse, ContainerFacts
 from partage_isolation.audit.listing import Listing, RuntimeContainer
 from partage_isolation.audit.mounts import InstalledFiles
@@ -70,13 +70,13 @@ class World(Engagement):
         if isinstance(self.fault, CriError):
             raise self.fault
 
-    def look(self, wanted: Wanted) -> Looked:
+    def look(self, wanted: Wanted) -> Scan:
         self.log.append("processes")
         if isinstance(self.fault, OSError):
             raise self.fault
         self.unblocked.wait()
         assert wanted.prepared == {one.key for one in self.books}
-        return Looked(self.sights, {ID: self.first}, frozenset())
+        return Scan(self.sights, {ID: self.first}, frozenset())
 
     def auditor(self, **changed: object) -> Auditor:
         auditor = Auditor(

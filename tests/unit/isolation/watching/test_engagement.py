@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_isolation.audit.engagement import Engagement, Looked, Wanted
+from partage_isolation.audit.engagement import Engagement, Scan, Wanted
 from partage_isolation.audit.facts import ProcessFacts
 from partage_isolation.audit.listing import Listing, RuntimeContainer
 from partage_isolation.audit.mounts import MOST_MAPS, MOST_MOUNTS, InstalledFiles, Places, read_bounded
@@ -60,7 +60,7 @@ class Stage:
             (folder / name).symlink_to(f"/proc/{pid}/{name}")
         (folder / "cgroup").write_text(f"0::/kubepods/pod1/{container}\n" if container else "0::/user.slice\n")
 
-    def look(self, *pids: int, rows: Mapping[int, tuple[ProcessFacts, ...]] | None = None) -> Looked:
+    def look(self, *pids: int, rows: Mapping[int, tuple[ProcessFacts, ...]] | None = None) -> Scan:
         containers = Listing([RuntimeContainer(ID, KEY, None, running=True)])
         return self.engagement.look(Wanted(pids, containers, frozenset({KEY}), rows or {}))
 
@@ -147,20 +147,20 @@ def test_rows_of_another_process_of_that_pid_are_gone(stage: Stage) -> None:
 
 
 def test_the_first_process_of_a_container_must_be_in_it(stage: Stage) -> None:
-    def firsts(container: str) -> Mapping[str, object]:
+    def first_seen(container: str) -> Mapping[str, object]:
         containers = Listing([RuntimeContainer(container, KEY, os.getpid(), running=True)])
-        return stage.engagement.look(Wanted((), containers, frozenset({KEY}), {})).firsts
+        return stage.engagement.look(Wanted((), containers, frozenset({KEY}), {})).first_seen
 
     stage.show(os.getpid())
-    assert firsts(ID).keys() == {ID}
-    assert firsts("cd" * 32) == {}
+    assert first_seen(ID).keys() == {ID}
+    assert first_seen("cd" * 32) == {}
 
 
 def test_of_a_container_whose_pid_the_runtime_does_not_tell_any_process_stands_for_the_first(stage: Stage) -> None:
     pid = os.getpid()
     stage.show(pid)
     stage.look()
-    assert stage.look().firsts[ID].pid == pid
+    assert stage.look().first_seen[ID].pid == pid
 
 
 @pytest.mark.usefixtures("mapped")

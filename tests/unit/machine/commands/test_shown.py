@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from partage_cli.machine.commands.shown import sharing, sharing_table
-from partage_isolation.wire.messages import CardHeld, ContainerTold
+from partage_isolation.wire.messages import CardHeld, ContainerReport
 from partage_oci.messages import Held
 from partage_plugins.api import CardId, ContainerName, GpuGrant, Namespace, PodName, PodRef, PodUid
 from partage_plugins.api.engines import engine_key
@@ -24,13 +24,15 @@ def holds(*cards: CardId, **how: object) -> Held:
     return replace(Held(id=ID, n=2, stage="running", grants=tuple(map(grant, cards))), **how)
 
 
-def told(**how: object) -> ContainerTold:
+def told(**how: object) -> ContainerReport:
     held = CardHeld(card=CARDS[0], granted_bytes=4 * GIB, limit_bytes=4 * GIB, share_milli=300, limit_milli=600)
     card = replace(held, charged_bytes=GIB, **how)
-    return ContainerTold(key=engine_key(ID, 2), pod=POD, container=ContainerName("main"), gen=1, cards=(card,))
+    return ContainerReport(key=engine_key(ID, 2), pod=POD, container=ContainerName("main"), gen=1, cards=(card,))
 
 
-def lines(*held: Held, broker: tuple[ContainerTold, ...] = (), named: dict[str, tuple[str, str]] | None = None) -> str:
+def lines(
+    *held: Held, broker: tuple[ContainerReport, ...] = (), named: dict[str, tuple[str, str]] | None = None
+) -> str:
     return sharing_table(sharing(held, broker, named or {}), {CARDS[0]: 0})
 
 

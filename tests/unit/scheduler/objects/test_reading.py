@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from partage_base.kube.answers import decoded
-from partage_base.kube.errors import Nonsense
+from partage_base.kube.errors import MalformedResponse
 from partage_base.kube.pages import page_of
 from partage_scheduler.objects import (
     ApiClaim,
@@ -103,7 +103,7 @@ def test_a_word_that_kubernetes_learns_later_makes_no_list_unreadable() -> None:
     ],
 )
 def test_what_is_malformed_is_one_error_that_names_the_place(wrong: object, where: str) -> None:
-    with pytest.raises(Nonsense, match=where):
+    with pytest.raises(MalformedResponse, match=where):
         read(wrong)
 
 

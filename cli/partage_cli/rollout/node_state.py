@@ -29,20 +29,20 @@ LONGEST_WHY: Final = 300
 State = Literal["waiting", "working", "in-force", "failed", "off"]
 
 
-class Wish(Enum):
+class DesiredState(Enum):
     """The values of the label `partage.dev/install`."""
 
     ON = "yes"
     OFF = "off"
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class InstallReport(msgspec.Struct, frozen=True, kw_only=True):
     """The JSON content of the annotation `partage.dev/installed`."""
 
     v: Literal[1] = 1
     version: str
     """The installer's own, which is the node's target."""
-    label: Wish
+    label: DesiredState
     """The label at that time."""
     state: State
     why: str = ""
@@ -55,9 +55,9 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     """A node of the roll-out."""
 
     name: str
-    wish: Wish
+    wish: DesiredState
     is_canary: bool = False
-    told: Told | None = None
+    told: InstallReport | None = None
 
     def state(self, version: str) -> State | None:
         """Its state at that version and its present label; None if it has reported none."""
@@ -65,16 +65,16 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
         return told.state if told is not None and (told.version, told.label) == (version, self.wish) else None
 
 
-def telling(version: str, wish: Wish, state: State, why: str = "") -> Told:
+def telling(version: str, wish: DesiredState, state: State, why: str = "") -> InstallReport:
     """A report with the reason as one printable line."""
-    return Told(version=version, label=wish, state=state, why=one_line(why, LONGEST_WHY).strip())
+    return InstallReport(version=version, label=wish, state=state, why=one_line(why, LONGEST_WHY).strip())
 
 
 def member_of(node: Node) -> Member | None:
     """None for a node without a valid label."""
     meta = node.metadata
     try:
-        wish = Wish(meta.labels.get(INSTALL, ""))
+        wish = DesiredState(meta.labels.get(INSTALL, ""))
     except ValueError:
         return None
     told = _told(meta.annotations.get(INSTALLED))
@@ -87,11 +87,11 @@ def members_of(nodes: Iterable[Node]) -> tuple[Member, ...]:
     return tuple(sorted((each for each in found if each is not None), key=lambda each: each.name))
 
 
-def _told(text: str | None) -> Told | None:
+def _told(text: str | None) -> InstallReport | None:
     """An invalid annotation was not written by our installer, and is ignored."""
     if text is None:
         return None
     try:
-        return msgspec.json.decode(text, type=Told)
+        return msgspec.json.decode(text, type=InstallReport)
     except (msgspec.DecodeError, RecursionError):
         return None

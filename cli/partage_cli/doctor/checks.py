@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from partage_base.thread_safety import prepare_structs
 from partage_cli.doctor.findings import About, Finding
 from partage_cli.doctor.local_node import LocalNode
 
@@ -45,6 +46,7 @@ class _Run:
 
 def run(checks: Mapping[str, Check], node: LocalNode, *, deadline_s: float = DEADLINE_S) -> list[Finding]:
     """All findings, in the order of the checks."""
+    prepare_structs()
     until = time.monotonic() + deadline_s
     runs = [_Run(name, check, node) for name, check in checks.items()]
     return [finding for each in runs for finding in each.findings(until - time.monotonic())]

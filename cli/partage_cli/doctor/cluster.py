@@ -23,7 +23,6 @@ from partage_base.kube import (
     leases_path,
     node_path,
 )
-from partage_base.thread_safety import thread_safe
 from partage_cli.clusters import Identity, ask_cluster, identity
 from partage_cli.doctor.findings import About, Finding
 from partage_cli.doctor.local_node import LocalNode, Unseen, status_of, text_of
@@ -195,7 +194,7 @@ async def _facts(server: ApiServer, node: LocalNode) -> ClusterFacts:
         or_error(server.get(lease_path(node.namespace, node.name), msgspec.Raw)),
     )
     renewal = await or_error(_renewed(server, node, lease))
-    typed = lease if isinstance(lease, KubeError) else msgspec.json.decode(lease, type=thread_safe(Lease))
+    typed = lease if isinstance(lease, KubeError) else msgspec.json.decode(lease, type=Lease)
     return ClusterFacts(who, found, typed, renewal if isinstance(renewal, KubeError) else None, datetime.now(UTC))
 
 

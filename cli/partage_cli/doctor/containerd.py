@@ -12,7 +12,6 @@ from typing import Final
 import msgspec
 
 from partage_base.cri import RuntimeConfig
-from partage_base.thread_safety import thread_safe
 from partage_cli.doctor.findings import About, Finding
 from partage_cli.doctor.local_node import LocalNode, Unseen, text_of
 from partage_cli.doctor.runtimes import Runtime, config_at, runtime_at
@@ -109,7 +108,7 @@ def nvidia_runtime(node: LocalNode) -> Iterator[Finding]:
         yield about.ok("NVIDIA's container runtime is not set up here") if text.is_missing else about.unknown(str(text))
         return
     try:
-        believes = msgspec.toml.decode(text, type=thread_safe(_NvidiaConfig)).believes_variables
+        believes = msgspec.toml.decode(text, type=_NvidiaConfig).believes_variables
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         yield about.unknown(f"{path}: {_first_line(error)}", do="mend it: NVIDIA's runtime fails on it, too")
         return

@@ -11,7 +11,6 @@ from typing import Final
 
 import msgspec
 
-from partage_base.thread_safety import thread_safe
 from partage_cli.doctor.endpoint import FIELD, FLAG, EndpointFacts, Say, Setup, judged
 from partage_cli.doctor.findings import Finding
 from partage_cli.doctor.local_node import LocalNode, Unseen, names_in, text_of
@@ -125,7 +124,7 @@ def configured(node: LocalNode, path: str) -> str | Unseen | None:
         return text
     try:
         # PyYAML is a dependency of the API server's client, which the command line needs anyway.
-        return msgspec.yaml.decode(text, type=thread_safe(_KubeletConfiguration)).containerRuntimeEndpoint
+        return msgspec.yaml.decode(text, type=_KubeletConfiguration).containerRuntimeEndpoint
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         return Unseen(node.path(path), f"is no configuration of kubelet ({FIELD}): {str(error).splitlines()[0]:.120}")
 

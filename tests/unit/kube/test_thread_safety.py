@@ -10,7 +10,7 @@ import pytest
 ROUNDS = """
 import sys, threading, types
 import msgspec
-from partage_base.thread_safety import thread_safe
+from partage_base.thread_safety import prepare_structs, thread_safe
 
 SOURCE = '''
 from __future__ import annotations
@@ -31,11 +31,12 @@ sys.setswitchinterval(1e-6)
 for number in range(400):
     made = sys.modules["made"] = types.ModuleType("made")
     exec(SOURCE, made.__dict__)
+    PREPARE
     ready, found = threading.Barrier(4), []
 
     def decode():
         ready.wait()
-        found.append(msgspec.json.decode(TEXT, type=thread_safe(made.Outer)).middle.more[0].text)
+        found.append(msgspec.json.decode(TEXT, type=TYPE).middle.more[0].text)
 
     threads = [threading.Thread(target=decode) for _ in range(4)]
     for thread in threads:
@@ -47,6 +48,8 @@ for number in range(400):
 
 
 @pytest.mark.slow
-def test_a_first_decode_in_many_threads_takes_no_process_along() -> None:
-    done = subprocess.run([sys.executable, "-c", ROUNDS], capture_output=True, text=True, check=False)
+@pytest.mark.parametrize(("prepare", "type_"), [("", "thread_safe(made.Outer)"), ("prepare_structs()", "made.Outer")])
+def test_a_first_decode_in_many_threads_takes_no_process_along(prepare: str, type_: str) -> None:
+    program = ROUNDS.replace("PREPARE", prepare or "pass").replace("TYPE", type_)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -20,7 +20,7 @@ from partage_crishim.device_filter import DeviceFilter
 from partage_crishim.grants import GrantRewriter
 from partage_crishim.rules.allocation import may_claim
 from partage_crishim.rules.errors import AllocationRefused, RequestUnread
-from partage_crishim.rules.guard import void
+from partage_crishim.rules.guard import without_cards
 from partage_plugins.api import Kind
 from partage_plugins.errors import PluginError, PluginFailed, PluginNonsense, Refused
 from partage_plugins.text import one_line
@@ -146,7 +146,7 @@ class Admission:
             raise
         except Exception as defect:  # noqa: BLE001  a guard that fails keeps the door shut
             self._tell(AuditEvent(what="defect", request=request, error=defect))
-            return void(request)
+            return without_cards(request)
 
     def _refused(self, request: CreateRequest | None, error: Exception, sentence: str) -> Refuse:
         self._tell(AuditEvent(what="refused", request=request, error=error))

@@ -72,8 +72,8 @@ class Collector:
             return
         listing = await self._containerd.listing(fresh=True)
         async with self._reservations.locked() as table:
-            if listing.began_s < table.horizon_s:
-                return  # another crishim moved the horizon past this listing; the next pass handles it
+            if listing.began_s < table.watermark_s:
+                return  # another crishim moved the watermark past this listing; the next pass handles it
             self._reservations.drop_over(table, listing)
             keys = gone(adjusted, listing, table.reservations)
         # Keys that failed before come last, so that they do not delay others.

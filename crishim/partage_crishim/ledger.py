@@ -30,7 +30,7 @@ from partage_crishim.rules.regrants import Regrants, as_counted, in_force, regra
 from partage_plugins.api import Allocation, ContainerKey, GpuPart
 
 _TRIES: Final = 5
-"""For when another crishim keeps moving the horizon past our listings."""
+"""For when another crishim keeps moving the watermark past our listings."""
 
 
 class CardLedger:
@@ -121,7 +121,7 @@ class CardLedger:
         for again in range(_TRIES):
             listing = await self._containerd.listing(fresh=fresh or again > 0)
             async with self._reservations.locked() as table:
-                if listing.began_s >= table.horizon_s:
+                if listing.began_s >= table.watermark_s:
                     if listing is not self._spoken:  # each listing needs to be applied only once
                         self._reservations.drop_over(table, listing)
                         self._spoken = listing

@@ -10,7 +10,8 @@ word. A process writes a new word there before it changes the folder, so even if
 file that is removed by hand shows in the folder's own mtime.
 
 An unreadable file, such as half a file of an older crishim, reveals nothing about any card. It is removed with a log
-line, and the horizon moves to the current time, so that containers created under it are counted by the runtime's list.
+line, and the watermark moves to the current time, so that containers created under it are counted by the runtime's
+list.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ LIFETIME_S: Final = 150.0
 """kubelet abandons a create after 120 s by default; the runtime ends it soon after."""
 _LOCK_DEADLINE_S: Final = 5.0
 _LOCK_PAUSE_S: Final = 0.002
-_HORIZON: Final = ".horizon"
+_WATERMARK: Final = ".horizon"
 _WORD_BYTES: Final = 8
 _DECODER: Final = msgspec.json.Decoder(Reservation)
 _Stamp = tuple[int, int]
@@ -131,10 +132,10 @@ class Reservations:
 
 
 class ReservationStore:
-    """One process's view of the folder and its horizon; use only while the lock is held."""
+    """One process's view of the folder and its watermark; use only while the lock is held."""
 
     def __init__(self, folder: str, clock: Callable[[], float]) -> None:
-        self.horizon_s = 0.0
+        self.watermark_s = 0.0
         """A listing that began earlier misses containers."""
         self._folder = folder
         self._clock = clock
@@ -143,7 +144,7 @@ class ReservationStore:
         """The folder's state when all of it was known; None if it may have changed since."""
         self._is_changed = False
         self._standing: dict[str, _Standing] = {}
-        self._horizon: _Stamp | None = None
+        self._watermark: _Stamp | None = None
 
     @property
     def reservations(self) -> tuple[Reservation, ...]:
@@ -172,12 +173,12 @@ class ReservationStore:
         self._standing[key] = self._write(key, msgspec.json.encode(reservation)), reservation
 
     def drop(self, dropped: Iterable[Reservation], listing: Listing) -> None:
-        """Remove reservations that the listing covers; the horizon moves first, so that a crash loses nothing."""
+        """Remove reservations that the listing covers; the watermark moves first, so that a crash loses nothing."""
         keys = [each.held.key for each in dropped]
         if keys:
             self._begin()
-            if self.horizon_s < listing.began_s:
-                self._move_horizon(listing.began_s)
+            if self.watermark_s < listing.began_s:
+                self._move_watermark(listing.began_s)
             for key in keys:
                 self._remove(key)
 
@@ -209,19 +210,19 @@ class ReservationStore:
     def _write(self, name: str, content: bytes) -> _Stamp:
         return _stamp(write_whole(f"{self._folder}/{name}", content))
 
-    def _move_horizon(self, began_s: float) -> None:
-        self._horizon = self._write(_HORIZON, repr(began_s).encode())
-        self.horizon_s = began_s
+    def _move_watermark(self, began_s: float) -> None:
+        self._watermark = self._write(_WATERMARK, repr(began_s).encode())
+        self.watermark_s = began_s
 
     def _read(self) -> list[str]:
         """Read what is not known; returns the names of unreadable files."""
-        known, self._standing, horizon = self._standing, {}, None
+        known, self._standing, watermark = self._standing, {}, None
         unreadable: list[str] = []
         with os.scandir(self._folder) as entries:
             for entry in entries:
-                if entry.name == _HORIZON:
-                    horizon = _stamp(entry.stat())
-                    if horizon != self._horizon and not self._know_horizon(entry.path):
+                if entry.name == _WATERMARK:
+                    watermark = _stamp(entry.stat())
+                    if watermark != self._watermark and not self._know_watermark(entry.path):
                         unreadable.append(entry.name)
                 elif entry.name.startswith(UNFINISHED):  # writer was killed: we hold the lock
                     unreadable.append(entry.name)
@@ -231,24 +232,24 @@ class ReservationStore:
                         unreadable.append(entry.name)
                     else:
                         self._standing[entry.name] = standing
-        if horizon is None:
-            self.horizon_s = 0.0
-        self._horizon = horizon
+        if watermark is None:
+            self.watermark_s = 0.0
+        self._watermark = watermark
         return unreadable
 
-    def _know_horizon(self, path: str) -> bool:
-        """Read the horizon; returns whether it is a valid time in the past."""
+    def _know_watermark(self, path: str) -> bool:
+        """Read the watermark; returns whether it is a valid time in the past."""
         try:
-            self.horizon_s = float(Path(path).read_bytes())
+            self.watermark_s = float(Path(path).read_bytes())
         except ValueError:
             return False
-        return 0.0 <= self.horizon_s <= self._clock()
+        return 0.0 <= self.watermark_s <= self._clock()
 
     def _drop_unreadable(self, names: Iterable[str]) -> None:
         self._begin()
-        self._move_horizon(self._clock())
+        self._move_watermark(self._clock())
         for name in names:
-            if name != _HORIZON:
+            if name != _WATERMARK:
                 Path(self._folder, name).unlink(missing_ok=True)
             _log.warning("removed unreadable reservation", file=f"{self._folder}/{name}")
 

@@ -50,9 +50,9 @@ async def _show(settings: SchedulerSettings, core: Core) -> None:
 async def look(server: ApiServer, core: Core, *, namespace: str, claims: bool = False) -> None:
     for stream, sink in all_streams(core.event_handlers, namespace=namespace, claims=claims):
         listing = await server.list(stream.path, stream.item_type, fields=stream.fields, limit=_PAGE)
-        sink.listed(listing.items, listing.unread)
-        for each in listing.unread:
-            sink.unread(each)
+        sink.listed(listing.items, listing.undecodable)
+        for each in listing.undecodable:
+            sink.undecodable(each)
 
 
 def verdicts(core: Core) -> Iterator[ScheduleResult]:

@@ -62,10 +62,10 @@ class PodHandler:
             self._placed.add(uid)
         self._waits_no_more(uid)
 
-    def listed(self, items: Iterable[ApiPod], unread: Sequence[Undecodable] = (), /) -> None:
+    def listed(self, items: Iterable[ApiPod], undecodable: Sequence[Undecodable] = (), /) -> None:
         """Handles a full list; undecodable pods keep what they held."""
         pods, now = {pod.uid: pod for pod in items}, self._clock()
-        there = pods.keys() | {PodUid(each.uid) for each in unread}
+        there = pods.keys() | {PodUid(each.uid) for each in undecodable}
         cluster_events = self._cluster.none_unread()
         for uid in [PodUid(uid) for uid in self._seen.known() if uid not in there]:
             cluster_events |= self._ended(uid)
@@ -89,7 +89,7 @@ class PodHandler:
     def gone(self, item: ApiPod) -> None:
         self._gone(item.uid)
 
-    def unread(self, which: Undecodable) -> None:
+    def undecodable(self, which: Undecodable) -> None:
         """Handles an undecodable pod, whose requests and allocation are not known."""
         uid = PodUid(which.uid)
         if which.is_gone:
@@ -153,7 +153,7 @@ class NodeHandler:
         now = self._clock()
         self._queue.happened(self._cluster.node_gone(item.name, uid=item.metadata.uid), now)
 
-    def unread(self, which: Undecodable) -> None:
+    def undecodable(self, which: Undecodable) -> None:
         """Treats an undecodable node as deleted."""
         now = self._clock()
         self._queue.happened(self._cluster.node_gone(which.key[1]), now)
@@ -183,7 +183,7 @@ class HeartbeatHandler:
     def gone(self, item: ApiLease) -> None:
         self._no_more(item.name)
 
-    def unread(self, which: Undecodable) -> None:
+    def undecodable(self, which: Undecodable) -> None:
         self._no_more(which.key[1])
 
     def _no_more(self, name: str) -> None:
@@ -239,7 +239,7 @@ class ObjectHandler(Generic[K]):
             self._remove(item)
             self._happened()
 
-    def unread(self, which: Undecodable) -> None:
+    def undecodable(self, which: Undecodable) -> None:
         """Treats an undecodable object as deleted; pods that need it stay pending."""
         known = self._known.pop(which.key, None)
         if known is not None:
@@ -270,9 +270,9 @@ class ResourceClaimHandler:
         self._seen = Versions()
         self._known: dict[str, ApiResourceClaim] = {}
 
-    def listed(self, items: Iterable[ApiResourceClaim], unread: Sequence[Undecodable] = (), /) -> None:
+    def listed(self, items: Iterable[ApiResourceClaim], undecodable: Sequence[Undecodable] = (), /) -> None:
         claims = {item.uid: item for item in items}
-        there = claims.keys() | {each.uid for each in unread}
+        there = claims.keys() | {each.uid for each in undecodable}
         for uid in [uid for uid in self._known if uid not in there]:
             self.gone(self._known[uid])
         for claim in claims.values():
@@ -289,7 +289,7 @@ class ResourceClaimHandler:
         self._known.pop(item.uid, None)
         self._queue.happened(_FREED if self._book.remove(item) else _CLAIM, self._clock())
 
-    def unread(self, which: Undecodable) -> None:
+    def undecodable(self, which: Undecodable) -> None:
         known = self._known.get(which.uid)
         if which.is_gone and known is not None:
             self.gone(known)

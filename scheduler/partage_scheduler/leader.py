@@ -42,7 +42,7 @@ class Leader:
             heard=parts.worker.wake,
             known=self._all_known,
             patience=patience,
-            passed_over=parts.figures.unread.add,
+            skipped=parts.figures.undecodable.add,
         )
         health.unready("lead", "who leads is not known yet")
 

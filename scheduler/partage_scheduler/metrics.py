@@ -68,7 +68,7 @@ class Figures:
             "partage_scheduler_reminders_total", "kube-scheduler, of pods that fit now.", label="outcome"
         )
         self.resizes = metrics.counts("partage_scheduler_resizes_total", "Wishes for other amounts.", label="outcome")
-        self.unread = metrics.counts(
+        self.undecodable = metrics.counts(
             "partage_scheduler_unread_objects_total", "Objects that can't be read.", label="kind"
         )
         self.decide_seconds = metrics.histogram(

@@ -190,7 +190,7 @@ class SchedulerSettings(CandidateSettings, frozen=True, kw_only=True):
         return {PluginName(name): float(number) for name, _, number in pairs}
 
     @property
-    def papers(self) -> CertificateFiles | None:
+    def certificate_files(self) -> CertificateFiles | None:
         """Certificates of the extender and its callers for mutual TLS; None if it is served on loopback only."""
         if self.extender_certificate is None or self.extender_key is None or self.extender_callers is None:
             return None

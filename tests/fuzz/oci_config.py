@@ -59,19 +59,19 @@ _program.configure("guard yes")
 def target(data: bytes) -> str:
     done = _program.create(data)
     left = (_program.folder / "bundle/config.json").read_bytes()
-    unread = done.stderr.startswith(_UNREAD % str(_program.folder / "bundle/config.json").encode())
+    undecodable = done.stderr.startswith(_UNREAD % str(_program.folder / "bundle/config.json").encode())
     asked = done.stderr.startswith(_AWAY)
-    if done.returncode != (unread or asked) or bool(done.stderr) != (unread or asked):
+    if done.returncode != (undecodable or asked) or bool(done.stderr) != (undecodable or asked):
         raise AssertionError(f"it ended with {done.returncode}: {done.stderr.decode(errors='replace')}")
-    if unread and left != data:
+    if undecodable and left != data:
         raise AssertionError("what could not be read was changed")
     try:
         config = parsed(data)
         depth_of = depth(config)
     except (ValueError, RecursionError):
-        return f"no JSON {unread} {asked}"
-    if depth_of > MOST_DEPTH or unread:
-        if unread and depth_of > MOST_DEPTH:
+        return f"no JSON {undecodable} {asked}"
+    if depth_of > MOST_DEPTH or undecodable:
+        if undecodable and depth_of > MOST_DEPTH:
             return "deep"
         raise AssertionError("read where it may not be, or not read where it can be")
     if asked != asks(config):

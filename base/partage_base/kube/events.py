@@ -13,7 +13,7 @@ import msgspec
 
 from partage_base.kube.answers import decoded, refusal
 from partage_base.kube.errors import HEAD_BYTES, MalformedResponse, TooLarge
-from partage_base.kube.undecodable import Undecodable, unread, unread_line
+from partage_base.kube.undecodable import Undecodable, undecodable, undecodable_line
 
 T = TypeVar("T")
 LONGEST_LINE_BYTES: Final = 10 << 20
@@ -124,7 +124,7 @@ class Lines:
     def _behead(self, part: bytes) -> None:
         """Keeps only the head of the current line from now on."""
         head = bytes(self._begun[:HEAD_BYTES] + part[:HEAD_BYTES])[:HEAD_BYTES]
-        if unread_line(head, "") is None:
+        if undecodable_line(head, "") is None:
             raise MalformedResponse(self._call, f"a line of more than {self._longest} bytes")
         self._skipped = len(self._begun)
         self._begun = bytearray(head)
@@ -145,7 +145,7 @@ def event_of(call: str, line: bytes | Head, item_type: type[T]) -> Event[T]:
 
 def _named(call: str, line: Head) -> Undecodable:
     why = "it is larger than is read"
-    found = unread_line(line.text, why)
+    found = undecodable_line(line.text, why)
     if found is None:
         raise TooLarge(call, why, line.text)
     return found
@@ -174,7 +174,7 @@ def _item(call: str, read: _Line, item_type: type[T]) -> T | Undecodable:
     try:
         return decoded(call, read.object, item_type)
     except MalformedResponse as error:
-        return unread(call, read.object, error.why, is_gone=read.type == "DELETED")
+        return undecodable(call, read.object, error.why, is_gone=read.type == "DELETED")
 
 
 class Fold(Generic[T]):
@@ -197,7 +197,7 @@ class Fold(Generic[T]):
         return tuple(each.item for each in self._last.values() if isinstance(each, Changed))
 
     @property
-    def unread(self) -> tuple[Undecodable, ...]:
+    def undecodable(self) -> tuple[Undecodable, ...]:
         """Existing objects that can't be decoded."""
         return tuple(each for each in self._last.values() if isinstance(each, Undecodable) and not each.is_gone)
 

@@ -31,7 +31,7 @@ class Listed(msgspec.Struct, Generic[T], frozen=True):
     """All existing items; an item that is not in the list is gone."""
 
     items: tuple[T, ...]
-    unread: tuple[Undecodable, ...] = ()
+    undecodable: tuple[Undecodable, ...] = ()
     """Existing objects that can't be decoded."""
 
 
@@ -95,7 +95,7 @@ async def follow(  # noqa: PLR0913  (what to follow, and by what to wait)
             async with aclosing(watch), aclosing(_moving(watch, place, backoff)) as changes:
                 if listing is not None:
                     place.listed(listing.resource_version)
-                    yield Listed(listing.items, listing.unread)
+                    yield Listed(listing.items, listing.undecodable)
                 listing = None  # otherwise this old state stays in memory for as long as the watch lasts
                 async for change in changes:
                     yield change

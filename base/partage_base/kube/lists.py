@@ -96,7 +96,7 @@ async def _whole(call: str, watch: AsyncGenerator[Event[T]]) -> Listing[T]:
             if not isinstance(event, Bookmark):
                 fold.take(event)
             elif event.ends_list:
-                return Listing(fold.items, event.version, fold.unread)
+                return Listing(fold.items, event.version, fold.undecodable)
             if len(fold) > MOST_ITEMS:
                 raise MalformedResponse(call, f"a list of more than {MOST_ITEMS} items")
     raise Unreachable(call, "it ended before all items were told", may_be_done=False)

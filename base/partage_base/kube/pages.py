@@ -9,7 +9,7 @@ import msgspec
 
 from partage_base.kube.answers import decoded
 from partage_base.kube.errors import MalformedResponse
-from partage_base.kube.undecodable import Undecodable, unread
+from partage_base.kube.undecodable import Undecodable, undecodable
 
 T = TypeVar("T")
 _ALL: Final = 1024
@@ -20,7 +20,7 @@ class Page(msgspec.Struct, Generic[T], frozen=True):
     """One page of a list."""
 
     items: tuple[T, ...]
-    unread: tuple[Undecodable, ...]
+    undecodable: tuple[Undecodable, ...]
     version: str
     onward: str
     """The `continue` token of the next page; empty on the last one."""
@@ -77,7 +77,7 @@ def _one_by_one(call: str, body: bytes, item_type: type[T]) -> Page[T]:
         try:
             items.append(decoded(call, raw, item_type))
         except MalformedResponse as error:
-            left_out.append(unread(call, raw, error.why))
+            left_out.append(undecodable(call, raw, error.why))
     return Page(tuple(items), tuple(left_out), page.metadata.resource_version, page.metadata.continue_)
 
 

@@ -49,7 +49,7 @@ class Listing(msgspec.Struct, Generic[T], frozen=True):
 
     items: tuple[T, ...]
     resource_version: str
-    unread: tuple[Undecodable, ...] = ()
+    undecodable: tuple[Undecodable, ...] = ()
     """Existing objects that can't be decoded."""
 
 
@@ -173,7 +173,7 @@ class ApiServer:
                     continue
                 page = _page_without(error)
             items += page.items
-            left_out += page.unread
+            left_out += page.undecodable
             onward = page.onward
             if not onward:
                 return Listing(tuple(items), page.version, tuple(left_out))
@@ -225,7 +225,7 @@ class ApiServer:
     async def _page(self, request: Request, item_type: type[T], batch: Batch) -> Page[T]:
         body = await self._transport.answer(request, deadline_s=self._deadline_s)
         page = page_of(request.call, body, item_type)
-        batch.came(len(page.items) + len(page.unread), len(body))
+        batch.came(len(page.items) + len(page.undecodable), len(body))
         return page
 
     async def _call(self, request: Request, type_: type[T]) -> T:
@@ -237,7 +237,7 @@ def _page_without(error: TooLarge) -> Page[Any]:
     found = skipped(error.head, error.why)
     if found is None:
         raise error
-    return Page((), (found.unread,), found.version, found.onward)
+    return Page((), (found.undecodable,), found.version, found.onward)
 
 
 def _query(**parts: str) -> tuple[tuple[str, str], ...]:

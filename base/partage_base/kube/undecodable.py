@@ -48,7 +48,7 @@ class Undecodable(msgspec.Struct, frozen=True):
 class Skipped(msgspec.Struct, frozen=True):
     """A page of one object that can't be decoded."""
 
-    unread: Undecodable
+    undecodable: Undecodable
     version: str
     onward: str
 
@@ -80,7 +80,7 @@ class _Placed(msgspec.Struct, frozen=True):
     spec: _PodSpec = _PodSpec()
 
 
-def unread(call: str, raw: msgspec.Raw, why: str, *, is_gone: bool = False) -> Undecodable:
+def undecodable(call: str, raw: msgspec.Raw, why: str, *, is_gone: bool = False) -> Undecodable:
     """An object that does not have the expected form; raises `MalformedResponse` if it does not even have a name."""
     meta = decoded(call, raw, _Named).metadata
     node = _or(_Placed(), call, raw).spec.node_name
@@ -88,7 +88,7 @@ def unread(call: str, raw: msgspec.Raw, why: str, *, is_gone: bool = False) -> U
     return Undecodable((meta.namespace, meta.name), why, meta.uid, meta.resource_version, node, is_gone, notes)
 
 
-def unread_line(head: bytes, why: str) -> Undecodable | None:
+def undecodable_line(head: bytes, why: str) -> Undecodable | None:
     """Decodes the beginning of a watch line; None if no API server writes such a line."""
     found = _LINE.match(head[:HEAD_BYTES])
     return None if found is None else _by_name(found, why, is_gone=found["type"] == b"DELETED")

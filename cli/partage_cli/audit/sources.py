@@ -56,7 +56,11 @@ async def cluster(server: ApiServer, *, namespace: str, kinds: tuple[AnyKind, ..
         nodes={node.name: seen_node(node, kinds, ages.get(node.name)) for node in nodes.items},
         keys=keys,
         claims=await _allocated(server),
-        unread=(*_unread("node", nodes.unread), *_unread("lease", leases.unread), *_unread("pod", pods.unread)),
+        unread=(
+            *_unread("node", nodes.undecodable),
+            *_unread("lease", leases.undecodable),
+            *_unread("pod", pods.undecodable),
+        ),
     )
 
 

@@ -80,7 +80,7 @@ async def listed(server: ApiServer, namespace: str) -> ListedCluster:
         server.list(leases_path(namespace), Lease, limit=_AT_A_TIME),
         told(server, namespace),
     )
-    unread = {each.key[1]: each.why for each in nodes.unread}
+    unread = {each.key[1]: each.why for each in nodes.undecodable}
     report = of_cluster(nodes.items, leases.items, datetime.now(UTC), unread=unread)
     on = frozenset(each.name for each in members_of(nodes.items) if each.wish is DesiredState.ON)
     return ListedCluster(nodes.items, leases.items, report, on, scheduler)

@@ -66,7 +66,7 @@ async def drained(server: ApiServer, *, node: str, namespace: str, root: Path) -
         listed = await server.list(pods_path(), NodePod, fields=f"spec.nodeName={node},{NOT_ENDED}", limit=_PAGE)
         written = {each.metadata.uid: each for each in listed.items}
         pods = tuple(_emptied(seen.core, NodeName(node), written, settings.scheduler_name))
-    unread = (f"pod {'/'.join(each.key)} can't be read, and is left out: {each.why}" for each in listed.unread)
+    unread = (f"pod {'/'.join(each.key)} can't be read, and is left out: {each.why}" for each in listed.undecodable)
     return Drained(node=node, pods=pods, notes=(*scheduler.notes, *filter(None, (seen.unchecked,)), *unread))
 
 

@@ -126,9 +126,11 @@ class _Cluster:
 
     async def needing(self, key: KeyId) -> list[str]:
         found = await self._server.list(pods_path(), SignedPod, fields=NOT_ENDED, limit=_AT_A_TIME)
-        if found.unread:
-            unread = few(["/".join(each.key) for each in found.unread])
-            raise Refused(f"{len(found.unread)} pods can't be read, so it is not known which key they need: {unread}")
+        if found.undecodable:
+            unread = few(["/".join(each.key) for each in found.undecodable])
+            raise Refused(
+                f"{len(found.undecodable)} pods can't be read, so it is not known which key they need: {unread}"
+            )
         return needing(found.items, key)
 
 

@@ -152,7 +152,7 @@ async def cluster(server: ApiServer, *, namespace: str, node: str | None) -> Rep
     nodes, leases = await asyncio.gather(
         _nodes(server, node), server.list(leases_path(namespace), Lease, limit=_AT_A_TIME)
     )
-    unread = {each.key[1]: each.why for each in nodes.unread}
+    unread = {each.key[1]: each.why for each in nodes.undecodable}
     return of_cluster(nodes.items, leases.items, datetime.now(UTC), unread=unread)
 
 

@@ -104,7 +104,7 @@ async def by_allocations(
     """Usage of a namespace, or of all if it is empty; raises `KubeError`."""
     keys = await trusted_keys(server, namespace, root)
     pods = await server.list(pods_path(of_namespace), PodLife, limit=_AT_A_TIME)
-    return counted(pods.items, window, keys, unread=[f"{each.key[0]}/{each.key[1]}" for each in pods.unread])
+    return counted(pods.items, window, keys, unread=[f"{each.key[0]}/{each.key[1]}" for each in pods.undecodable])
 
 
 def counted(pods: Iterable[PodLife], window: Window, keys: Keys, *, unread: Iterable[str] = ()) -> UsageReport:

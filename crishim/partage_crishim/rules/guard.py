@@ -1,16 +1,16 @@
 """The rules of the device filter: containers reach only cards that were given to them. Pure.
 
-One rule applies to every container: what NVIDIA's runtime reads is either confirmed or replaced by `void`. For a
-container with a grant it covers everything that the plugins leave unset.
+One rule applies to every container: what NVIDIA's runtime reads is either confirmed or replaced by `without_cards`. For
+a container with a grant it covers everything that the plugins leave unset.
 
 NVIDIA's runtime gives a container the cards named in `NVIDIA_VISIBLE_DEVICES`, and images may name all. So a value is
 kept only if kubelet confirms every card in it: a container served by kubelet's own device manager keeps its request
-unchanged. Any other value becomes `void`, including all duplicates; the runtime then adds nothing. If NVIDIA's runtime
-will run the container and the request does not set the variable, `void` is added, since the image's own variables are
-not visible in the request.
+unchanged. Any other value becomes `without_cards`, including all duplicates; the runtime then adds nothing. If NVIDIA's
+runtime will run the container and the request does not set the variable, `without_cards` is added, since the image's
+own variables are not visible in the request.
 
 The other ways to cards are variables that allow their configuration, mounts that stand for devices, and pod
-annotations, which can only be refused. Anything unknown becomes `void` as well, never a refusal.
+annotations, which can only be refused. Anything unknown becomes `without_cards` as well, never a refusal.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def guarded(
     return Changes(env=env, without_mounts=false_mounts)
 
 
-def void(request: CreateRequest) -> Changes:
+def without_cards(request: CreateRequest) -> Changes:
     """Changes that are safe when nothing is known."""
     return guarded(asked_by(request), None, None, adds_void=True)
 

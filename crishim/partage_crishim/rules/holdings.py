@@ -6,8 +6,8 @@ together with every reservation that was made or still existed since it began, m
 in both is counted once, by its key.
 
 A reservation may be dropped once a listing that began later covers its container. An older listing would then miss the
-container. So dropping moves the *horizon* to the start of the listing that justified it, and a listing that began
-before the horizon is not used. Several processes share reservations and horizon under one lock, so an old and a new
+container. So dropping moves the *watermark* to the start of the listing that justified it, and a listing that began
+before the watermark is not used. Several processes share reservations and watermark under one lock, so an old and a new
 crishim see each other. A stale listing can only overcount (containers that have ended since), so it suffices to accept;
 only a fresh one suffices to refuse.
 
@@ -172,7 +172,7 @@ def gone(
 ) -> tuple[ContainerKey, ...]:
     """Keys that plugins adjusted, that the runtime no longer lists, and whose create is not in flight.
 
-    Correct only with a listing that began no earlier than the horizon of these reservations, and with keys that were
+    Correct only with a listing that began no earlier than the watermark of these reservations, and with keys that were
     known before it began.
     """
     kept = listing.keys.union(each.held.key for each in reservations)

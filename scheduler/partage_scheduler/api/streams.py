@@ -53,8 +53,8 @@ MOST_AGAIN_S: Final = 5.0
 
 
 class EventHandler(Protocol[T_contra]):
-    def listed(self, items: Iterable[T_contra], unread: Sequence[Undecodable] = (), /) -> None:
-        """All objects; `unread` lists those that can't be read, which are also passed to the method `unread`."""
+    def listed(self, items: Iterable[T_contra], undecodable: Sequence[Undecodable] = (), /) -> None:
+        """All objects; `undecodable` lists those that can't be read, which are also passed to `undecodable()`."""
         ...
 
     def changed(self, item: T_contra) -> None: ...
@@ -63,7 +63,7 @@ class EventHandler(Protocol[T_contra]):
         """A deleted object, in its last state."""
         ...
 
-    def unread(self, which: Undecodable) -> None:
+    def undecodable(self, which: Undecodable) -> None:
         """An object that can't be read in its current state."""
         ...
 
@@ -160,16 +160,16 @@ class Follower:
         heard: Callable[[], None],
         known: Callable[[], None],
         patience: Callable[[], Backoff] = patience,
-        passed_over: Callable[[str], None] = lambda _kind: None,
+        skipped: Callable[[str], None] = lambda _kind: None,
         hint: str = "",
     ) -> None:
-        """`heard` is called after each event, `passed_over` for each object that can't be read.
+        """`heard` is called after each event, `skipped` for each object that can't be read.
 
         `known` is called when all kinds are current, at first and after a loss. `hint` ends the message about those
         that are not.
         """
         self._server, self._freshness, self._tasks, self._health = server, freshness, tasks, health
-        self._heard, self._known, self._patience, self._passed_over = heard, known, patience, passed_over
+        self._heard, self._known, self._patience, self._skipped = heard, known, patience, skipped
         self._hint = hint
 
     def judge(self) -> None:
@@ -189,13 +189,13 @@ class Follower:
             self.judge()
 
     async def _followed(self, stream: Stream[T], sink: EventHandler[T]) -> None:
-        repeats, unread = Repeats(every_s=30), Repeats(every_s=30)
+        repeats, undecodable = Repeats(every_s=30), Repeats(every_s=30)
 
-        def pass_over(*which: Undecodable) -> None:
+        def skip(*which: Undecodable) -> None:
             for each in which:
-                sink.unread(each)
-                self._passed_over(stream.name)
-                _say_unread(unread, stream.name, each)
+                sink.undecodable(each)
+                self._skipped(stream.name)
+                _say_unread(undecodable, stream.name, each)
 
         objects = follow(
             self._server,
@@ -214,11 +214,11 @@ class Follower:
                         sink.gone(item)
                     case Listed():
                         # no variable keeps the objects, which would hold them as long as the watch
-                        sink.listed(seen.items, seen.unread)
-                        pass_over(*seen.unread)
+                        sink.listed(seen.items, seen.undecodable)
+                        skip(*seen.undecodable)
                         self._turned(is_news=self._freshness.fresh(stream.name))
                     case Undecodable():
-                        pass_over(seen)
+                        skip(seen)
                     case Lost(error):
                         repeats.failed("nothing is placed until this is followed again", error, kind=stream.name)
                         self._turned(is_news=self._freshness.lost(stream.name))

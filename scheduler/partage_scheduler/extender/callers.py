@@ -23,9 +23,9 @@ _log = structlog.get_logger()
 
 
 class CallerTrust:
-    def __init__(self, papers: CertificateFiles, names: Collection[str]) -> None:
+    def __init__(self, certificate_files: CertificateFiles, names: Collection[str]) -> None:
         """`names` are the common names of callers; raises `BadConfiguration`."""
-        self._papers, self._names = papers, frozenset(names)
+        self._certificate_files, self._names = certificate_files, frozenset(names)
         self._stamps: tuple[tuple[int, int], ...] | None = None
         self._authority = b""
         self.context = self._read()
@@ -50,37 +50,39 @@ class CallerTrust:
                 _log.warning("extender certificates can't be reloaded; keeping the previous ones", why=str(error))
 
     def _renew(self, changed: Callable[[], None]) -> None:
-        if self._papers.stamps == self._stamps:
+        if self._certificate_files.stamps == self._stamps:
             return
         authority = self._authority
         self.context = self._read()
-        _log.info("extender certificates reloaded", certificate=str(self._papers.certificate))
+        _log.info("extender certificates reloaded", certificate=str(self._certificate_files.certificate))
         if self._authority != authority:
             changed()
 
     def _read(self) -> ssl.SSLContext:
         """All files or none: files that are being replaced may not match yet."""
         try:
-            stamps, authority = self._papers.stamps, self._papers.callers.read_bytes()
+            stamps, authority = self._certificate_files.stamps, self._certificate_files.callers.read_bytes()
         except OSError as error:
             raise BadConfiguration(f"the extender's certificates: {error}") from None
-        context = _context_of(self._papers)
+        context = _context_of(self._certificate_files)
         self._stamps, self._authority = stamps, authority
         return context
 
 
-def _context_of(papers: CertificateFiles) -> ssl.SSLContext:
+def _context_of(certificate_files: CertificateFiles) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.verify_mode = ssl.CERT_REQUIRED
     context.set_alpn_protocols(["http/1.1"])
     try:
-        context.load_cert_chain(papers.certificate, papers.key)
+        context.load_cert_chain(certificate_files.certificate, certificate_files.key)
     except OSError as error:  # includes ssl's own errors
-        names = f"{papers.certificate} with the key {papers.key}"
+        names = f"{certificate_files.certificate} with the key {certificate_files.key}"
         raise BadConfiguration(f"the extender's certificate, {names}: {error}") from None
     try:
-        context.load_verify_locations(papers.callers)
+        context.load_verify_locations(certificate_files.callers)
     except OSError as error:
-        raise BadConfiguration(f"the authority of the extender's callers, {papers.callers}: {error}") from None
+        raise BadConfiguration(
+            f"the authority of the extender's callers, {certificate_files.callers}: {error}"
+        ) from None
     return context

@@ -68,7 +68,7 @@ class Extender:
         def is_helped(uid: PodUid) -> bool:
             return core.cluster.kept.node_of(uid) is not None
 
-        desk = Verbs(
+        verbs = Verbs(
             chooser=chooser,
             placer=self._placer,
             yielding=PreemptVerb(core.preemption.finder, is_known=is_known, is_helped=is_helped),
@@ -84,9 +84,11 @@ class Extender:
             obstacle=authority.obstacle,
             ended=reminded,
         )
-        papers = settings.papers
-        self._trust = None if papers is None else CallerTrust(papers, settings.extender_caller_names)
-        self._port = Port(settings.extender_address, desk.answer, trust=self._trust)
+        certificate_files = settings.certificate_files
+        self._trust = (
+            None if certificate_files is None else CallerTrust(certificate_files, settings.extender_caller_names)
+        )
+        self._port = Port(settings.extender_address, verbs.answer, trust=self._trust)
 
     @property
     def port(self) -> int:

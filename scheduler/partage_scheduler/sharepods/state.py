@@ -54,7 +54,7 @@ class Lister(Generic[T]):
             del self._items[key_of(item)]
             self._told(key_of(item))
 
-    def unread(self, which: Undecodable) -> None:
+    def undecodable(self, which: Undecodable) -> None:
         key = Key(*which.key)
         if self._items.pop(key, None) is not None:
             self._told(key)

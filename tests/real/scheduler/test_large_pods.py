@@ -30,13 +30,13 @@ async def test_pods_of_the_largest_size_are_followed_streamed_and_in_pages(
         async with aclosing(follow(server, pods_path(TEAM), Node, backoff=backoff)) as seen:
             listed = await anext(seen)
             assert isinstance(listed, Listed)
-            assert (len(listed.items), listed.unread) == (COUNT * 21, ())
+            assert (len(listed.items), listed.undecodable) == (COUNT * 21, ())
             change = {"metadata": {"annotations": {"a": "b"}}}
             await server.patch(f"{pods_path(TEAM)}/large-1", change, dict[str, object])
             changed = await anext(seen)
             assert isinstance(changed, Changed)
             assert changed.item.metadata.name == "large-1"
         in_pages = await server.list(pods_path(TEAM), Node, limit=1000)
-        assert (len(in_pages.items), in_pages.unread) == (COUNT * 21, ())
+        assert (len(in_pages.items), in_pages.undecodable) == (COUNT * 21, ())
         names = sorted(each.metadata.name for each in in_pages.items)
         assert names == sorted(each.metadata.name for each in listed.items)

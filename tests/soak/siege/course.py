@@ -190,7 +190,7 @@ class Course:
                 yield Wrong(Verdict.LIVES, f"{probe.port.name}: kubelet would have restarted it")
         if unreadable := sum(each.unreadable for each in self.witnesses):
             yield Wrong(Verdict.WATCHES, f"{unreadable} times what a watch told could not be read")
-        if unread := self.attacker.nested & self.witnesses[0].unread:
+        if unread := self.attacker.nested & self.witnesses[0].undecodable:
             yield Wrong(Verdict.WATCHES, f"{len(unread)} pods could not be read, of {len(self.attacker.nested)} nested")
         if self.descriptors > self.descriptors_calm + CONNECTIONS:
             yield Wrong(

@@ -115,7 +115,9 @@ MECHANISMS: Final[Mapping[str, Mechanism]] = {
                 "LONGEST_LINE_BYTES: Final = 8 << 20",
             ),
             Edit(
-                "base/partage_base/kube/events.py", '        if unread_line(head, "") is None:\n', "        if head:\n"
+                "base/partage_base/kube/events.py",
+                '        if undecodable_line(head, "") is None:\n',
+                "        if head:\n",
             ),
         ),
     ),

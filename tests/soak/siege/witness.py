@@ -27,7 +27,7 @@ class Witness:
         self._there: dict[str, ApiPod] = {}
         self.unreadable = 0
         """How often an event ended a watch; a scheduler follows pods by the same code."""
-        self.unread: set[str] = set()
+        self.undecodable: set[str] = set()
         """Names of pods in events that could not be decoded."""
 
     async def follow(self) -> None:
@@ -42,7 +42,7 @@ class Witness:
 
     async def _look(self) -> str:
         listing = await self._server.list(self._path, ApiPod)
-        self.unread |= {name for _, name in (each.key for each in listing.unread)}
+        self.undecodable |= {name for _, name in (each.key for each in listing.undecodable)}
         there = {pod.uid for pod in listing.items}
         for pod in [pod for pod in self._there.values() if pod.uid not in there]:
             self._is_gone(pod)
@@ -58,7 +58,7 @@ class Witness:
                     if isinstance(event, Deleted):
                         self._is_gone(event.item)
                     elif isinstance(event, Undecodable):
-                        self.unread.add(event.key[1])
+                        self.undecodable.add(event.key[1])
                     elif not isinstance(event, Bookmark):
                         self._is_there(event.item)
 

@@ -60,7 +60,7 @@ def test_a_watch_tells_of_it_as_of_any_other(kind: str, event: type, depth: int)
 def test_a_list_has_it_among_the_others(depth: int) -> None:
     raw = b'{"metadata":{"resourceVersion":"9"},"items":[%b,%b]}' % (pod("{}"), pod(deep(depth)))
     page = page_of("GET /x", raw, Placed)
-    assert (len(page.items), page.unread, page.version) == (2, (), "9")
+    assert (len(page.items), page.undecodable, page.version) == (2, (), "9")
 
 
 def test_what_can_not_be_read_even_so_is_named_with_its_node() -> None:

@@ -131,7 +131,7 @@ async def test_pods_of_the_largest_size_are_followed(*, streams: bool) -> None:
     server = Server([(name, body)] * 9, streams=streams, change=body)
     listed, changed = await told(server, 2)
     assert isinstance(listed, Listed)
-    assert (len(listed.items), listed.unread) == (1 if streams else 9, ())
+    assert (len(listed.items), listed.undecodable) == (1 if streams else 9, ())
     assert isinstance(changed, Changed)
 
 
@@ -143,7 +143,7 @@ async def test_what_is_larger_than_any_line_and_any_page_is_passed_over_by_name(
     listed, changed = await told(server, 2, most_answer_bytes=1 << 16)
     assert isinstance(listed, Listed)
     assert sorted(each.metadata.name for each in listed.items) == sorted(name for name, _ in small)
-    (left_out,) = listed.unread
+    (left_out,) = listed.undecodable
     assert (left_out.key, left_out.uid, left_out.is_gone) == (("team", "large"), "uid-large", False)
     assert isinstance(changed, Undecodable if streams else Changed)
     assert len(server.pages) <= 20, "down to one and up again, not one by one"

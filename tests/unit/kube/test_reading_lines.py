@@ -89,7 +89,7 @@ def test_an_object_of_another_shape_is_named_with_its_node_and_costs_nobody_else
     )
     found = page_of("GET /x", page, Counted)
     assert found.items == (Counted({"cpus": 1}),)
-    assert [(each.key, each.node) for each in found.unread] == [(("", "b"), "n2")]
+    assert [(each.key, each.node) for each in found.undecodable] == [(("", "b"), "n2")]
 
 
 def event_or_error(read: Callable[[], object]) -> object:

@@ -109,8 +109,10 @@ class Drain:
     async def holders(self) -> tuple[BoundPod, ...]:
         """Pods on the node that hold cards; raises `KubeError`."""
         listing = await self._server.list(pods_path(), BoundPod, fields=f"spec.nodeName={self._node}", limit=500)
-        if listing.unread:
-            raise PodsStay(f"{len(listing.unread)} pods on {self._node} cannot be read, so it is not known who leaves")
+        if listing.undecodable:
+            raise PodsStay(
+                f"{len(listing.undecodable)} pods on {self._node} cannot be read, so it is not known who leaves"
+            )
         claims = self._claims()
         return tuple(pod for pod in listing.items if pod.holds_cards(claims))
 

@@ -157,8 +157,8 @@ def test_a_horizon_that_another_crishim_moved_is_seen(tmp_path: Path) -> None:
             reservation = other.made(ONE)
             table.write(reservation)
             table.drop([reservation], Listing(began_s=began_s, containers=()))
-            assert table.horizon_s == began_s
+            assert table.watermark_s == began_s
         async with mine.locked() as table:
-            return table.horizon_s
+            return table.watermark_s
 
     assert [asyncio.run(moved(began_s)) for began_s in (5.0, 7.5)] == [5.0, 7.5]

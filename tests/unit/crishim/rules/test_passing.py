@@ -203,7 +203,7 @@ def test_a_defect_of_ours_refuses_what_it_keeps_from_being_judged(
     assert isinstance(told.error, ZeroDivisionError)
 
 
-@pytest.mark.parametrize("part", ["void", "rewritten"])
+@pytest.mark.parametrize("part", ["without_cards", "rewritten"])
 def test_and_what_it_keeps_from_being_guarded(
     part: str, stage: Stage, crishim: Crishim, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -135,14 +135,14 @@ class Told:
             self._pods.changed(each)
         return self._noted()
 
-    def listed(self, pods: Iterable[ApiPod], *unread: Undecodable) -> frozenset[ClusterEvent]:
-        self._pods.listed(pods, unread)
-        for each in unread:
-            self._pods.unread(each)
+    def listed(self, pods: Iterable[ApiPod], *undecodable: Undecodable) -> frozenset[ClusterEvent]:
+        self._pods.listed(pods, undecodable)
+        for each in undecodable:
+            self._pods.undecodable(each)
         return self._noted()
 
-    def unread(self, which: Undecodable) -> None:
-        self._pods.unread(which)
+    def undecodable(self, which: Undecodable) -> None:
+        self._pods.undecodable(which)
 
     def gone(self, uid: PodUid) -> frozenset[ClusterEvent]:
         self._pods.gone(pod("gone", uid=uid))

@@ -18,7 +18,7 @@ NOTED = replace(UNREAD_ON_N, annotations=HELD.metadata.annotations)
 
 def test_its_node_takes_no_pod_with_devices_and_others_do() -> None:
     stage = Stage(piled("n", 3), piled("m", 3))
-    stage.event_handlers.unread(UNREAD_ON_N)
+    stage.event_handlers.undecodable(UNREAD_ON_N)
     assert stage.why_not() == {UNREAD.words: ["n"]}
     assert stage.why_not(devices=0) == {}
 
@@ -26,30 +26,30 @@ def test_its_node_takes_no_pod_with_devices_and_others_do() -> None:
 def test_it_is_known_by_where_it_was_seen_last_and_holds_what_it_held() -> None:
     stage = Stage(piled("n", 3))
     stage.pod(HELD)
-    stage.event_handlers.unread(UNREAD_SOMEWHERE)
+    stage.event_handlers.undecodable(UNREAD_SOMEWHERE)
     assert stage.why_not() == {UNREAD.words: ["n"]}
     assert stage.left("n")[0] == 2
 
 
 def test_of_a_pod_that_was_never_seen_and_says_no_node_nothing_follows() -> None:
     stage = Stage(piled("n", 3))
-    stage.event_handlers.unread(UNREAD_SOMEWHERE)
+    stage.event_handlers.undecodable(UNREAD_SOMEWHERE)
     assert stage.why_not() == {}
 
 
 def test_when_it_can_be_read_or_is_gone_who_waits_is_tried_again() -> None:
     stage = Stage(piled("n", 3))
-    stage.event_handlers.unread(UNREAD_ON_N)
+    stage.event_handlers.undecodable(UNREAD_ON_N)
     assert stage.pod(HELD) == POD | FREED
     assert stage.why_not() == {}
-    stage.event_handlers.unread(UNREAD_ON_N)
+    stage.event_handlers.undecodable(UNREAD_ON_N)
     assert stage.event_handlers.gone(HELD.uid) == FREED
     assert stage.why_not() == {}
 
 
 def test_a_list_without_it_frees_its_node() -> None:
     stage = Stage(piled("n", 3))
-    stage.event_handlers.unread(UNREAD_ON_N)
+    stage.event_handlers.undecodable(UNREAD_ON_N)
     assert stage.event_handlers.listed([]) == FREED
     assert stage.event_handlers.listed([]) == NONE
 
@@ -65,7 +65,7 @@ def test_it_holds_what_it_held_while_lists_come_without_it_and_is_read_again_aft
 
 def test_a_node_that_is_not_known_yet_is_barred_when_it_comes() -> None:
     stage = Stage()
-    stage.event_handlers.unread(UNREAD_ON_N)
+    stage.event_handlers.undecodable(UNREAD_ON_N)
     assert stage.why_not() == {}
     stage.cluster.node(piled("n", 3))
     stage.cluster.heartbeat("n", 0.0, 0.0)

@@ -55,8 +55,8 @@ class Verbs:
 
 
 @asynccontextmanager
-async def a_port(desk: Verbs, trust: CallerTrust | None = None) -> AsyncGenerator[Port]:
-    port = Port("127.0.0.1:0", desk, trust=trust)
+async def a_port(verbs: Verbs, trust: CallerTrust | None = None) -> AsyncGenerator[Port]:
+    port = Port("127.0.0.1:0", verbs, trust=trust)
     await port.open()
     try:
         yield port
@@ -93,13 +93,13 @@ async def asked(conversation: Conversation, path: bytes, body: bytes = b"{}") ->
 
 
 @pytest.fixture
-def desk() -> Verbs:
+def verbs() -> Verbs:
     return Verbs()
 
 
 @pytest.fixture
-async def port(desk: Verbs) -> AsyncIterator[Port]:
-    async with a_port(desk) as port:
+async def port(verbs: Verbs) -> AsyncIterator[Port]:
+    async with a_port(verbs) as port:
         yield port
 
 
@@ -110,21 +110,21 @@ async def conversation(port: Port) -> AsyncIterator[Conversation]:
 
 
 async def test_a_connection_has_many_questions_answered_in_their_order(
-    port: Port, desk: Verbs, conversation: Conversation
+    port: Port, verbs: Verbs, conversation: Conversation
 ) -> None:
     reader, writer = conversation
     writer.write(request(b"1", b"/a") + request(b"2", b"/late") + request(b"3", b"/b"))
     assert await heard(reader) == (200, b"1")
-    await until(lambda: desk.asked == ["/a", "/late"])
-    desk.released.set()
+    await until(lambda: verbs.asked == ["/a", "/late"])
+    verbs.released.set()
     assert await heard(reader) == (200, b"2")
     assert await heard(reader) == (200, b"3")
 
 
-async def test_what_goes_wrong_costs_one_answer(port: Port, desk: Verbs, conversation: Conversation) -> None:
+async def test_what_goes_wrong_costs_one_answer(port: Port, verbs: Verbs, conversation: Conversation) -> None:
     assert (await asked(conversation, b"/wrong"))[0] == 500
     assert await conversation[0].read() == b""
-    desk.released.set()
+    verbs.released.set()
     async with connected(port) as another:
         assert (await asked(another, b"/late", b"wrong"))[0] == 500
     async with connected(port) as another:
@@ -133,12 +133,12 @@ async def test_what_goes_wrong_costs_one_answer(port: Port, desk: Verbs, convers
         assert await asked(another, b"/a", b"fine") == (200, b"fine")
 
 
-async def test_who_leaves_before_the_answer_hurts_nobody(port: Port, desk: Verbs, conversation: Conversation) -> None:
+async def test_who_leaves_before_the_answer_hurts_nobody(port: Port, verbs: Verbs, conversation: Conversation) -> None:
     conversation[1].write(request(b"1", b"/late"))
-    await until(lambda: desk.asked == ["/late"])
+    await until(lambda: verbs.asked == ["/late"])
     conversation[1].transport.abort()
     await asyncio.sleep(0.01)
-    desk.released.set()
+    verbs.released.set()
     async with connected(port) as another:
         assert await asked(another, b"/a") == (200, b"{}")
 
@@ -183,22 +183,22 @@ async def test_of_callers_that_say_too_much_together_the_one_that_said_most_goes
 
 
 async def test_at_the_end_what_is_being_answered_is_answered(
-    port: Port, desk: Verbs, conversation: Conversation
+    port: Port, verbs: Verbs, conversation: Conversation
 ) -> None:
     reader, writer = conversation
     writer.write(request(b"1", b"/late") + request(b"2", b"/a"))
-    await until(lambda: desk.asked)
+    await until(lambda: verbs.asked)
     await port.close()
-    desk.released.set()
+    verbs.released.set()
     assert await heard(reader) == (200, b"1")
     assert await reader.read() == b""
     with pytest.raises(ConnectionRefusedError):
         await asyncio.open_connection("127.0.0.1", port.port)
 
 
-async def test_an_address_that_others_have_ends_the_start(port: Port, desk: Verbs, conversation: Conversation) -> None:
+async def test_an_address_that_others_have_ends_the_start(port: Port, verbs: Verbs, conversation: Conversation) -> None:
     with pytest.raises(CannotListen, match="extender_address"):
-        await Port(f"127.0.0.1:{port.port}", desk).open()
+        await Port(f"127.0.0.1:{port.port}", verbs).open()
 
 
 NAME = "system:kube-scheduler"
@@ -210,17 +210,17 @@ class Certificates:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.authority = folder, Authority("ours")
-        self.papers = CertificateFiles(folder / "server.crt", folder / "server.key", folder / "ca.crt")
+        self.certificate_files = CertificateFiles(folder / "server.crt", folder / "server.key", folder / "ca.crt")
         self.renew()
 
     def renew(self, name: str = "extender", *, authority: Authority | None = None) -> None:
         self.authority = authority or self.authority
         pair = self.authority.issue(Person(name), Use.SERVER, ips=[LOOPBACK], names=[name])
         stored(self.folder, "server", pair)
-        self.papers.callers.write_bytes(self.authority.certificate)
+        self.certificate_files.callers.write_bytes(self.authority.certificate)
 
     def trust(self) -> CallerTrust:
-        return CallerTrust(self.papers, (NAME,))
+        return CallerTrust(self.certificate_files, (NAME,))
 
     def caller(self, authority: Authority | None = None, name: str = NAME) -> ssl.SSLContext:
         context = ssl.create_default_context(cadata=self.authority.certificate.decode())
@@ -240,13 +240,13 @@ def trust(certificates: Certificates) -> CallerTrust:
 
 
 @pytest.fixture
-async def guarded(desk: Verbs, trust: CallerTrust) -> AsyncIterator[Port]:
-    async with a_port(desk, trust) as port:
+async def guarded(verbs: Verbs, trust: CallerTrust) -> AsyncIterator[Port]:
+    async with a_port(verbs, trust) as port:
         yield port
 
 
 async def test_over_tls_callers_of_our_authority_are_answered_and_nobody_else(
-    guarded: Port, desk: Verbs, certificates: Certificates
+    guarded: Port, verbs: Verbs, certificates: Certificates
 ) -> None:
     async with connected(guarded, certificates.caller(certificates.authority)) as known:
         assert await asked(known, b"/a") == (200, b"{}")
@@ -257,12 +257,12 @@ async def test_over_tls_callers_of_our_authority_are_answered_and_nobody_else(
     with pytest.raises((OSError, asyncio.IncompleteReadError)):
         async with connected(guarded) as plain:
             await asked(plain, b"/b")
-    assert desk.asked == ["/a"]
+    assert verbs.asked == ["/a"]
 
 
 @pytest.mark.parametrize("loop", LOOPS)
 async def test_of_those_that_the_authority_vouches_for_callers_by_name_alone_are_answered(
-    guarded: Port, desk: Verbs, certificates: Certificates, loop: str
+    guarded: Port, verbs: Verbs, certificates: Certificates, loop: str
 ) -> None:
     for name in STRANGERS:
         async with connected(guarded, certificates.caller(certificates.authority, name)) as stranger:
@@ -270,7 +270,7 @@ async def test_of_those_that_the_authority_vouches_for_callers_by_name_alone_are
             assert status == 403
             assert why.endswith(b"; allowed: system:kube-scheduler\n")
             assert await is_closed(stranger)
-    assert not desk.asked
+    assert not verbs.asked
 
 
 async def test_who_is_refused_is_not_heard_out(guarded: Port, certificates: Certificates) -> None:
@@ -308,7 +308,7 @@ async def test_a_certificate_that_is_renewed_holds_for_new_connections(
 ) -> None:
     keeping = asyncio.create_task(trust.keep_fresh(guarded.part, every_s=0.01))
     await asyncio.sleep(0.02)
-    certificates.papers.key.write_text("nonsense")
+    certificates.certificate_files.key.write_text("nonsense")
     await asyncio.sleep(0.05)
     caller = certificates.caller(certificates.authority)
     async with connected(guarded, caller) as conversation:

@@ -18,14 +18,14 @@ PAPERS: dict[str, Any] = {
 
 @pytest.mark.parametrize("address", ["", "127.0.0.1:9410", "127.8.8.8:9410", "[::1]:9410"])
 def test_loopback_needs_no_certificate(address: str) -> None:
-    assert SchedulerSettings(extender_address=address).papers is None
+    assert SchedulerSettings(extender_address=address).certificate_files is None
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0:9410", "[::]:9410", "10.0.0.1:9410", "localhost:9410", "host:9410"])
 def test_who_may_be_anybody_needs_a_certificate(address: str) -> None:
     with pytest.raises(ValueError, match="extender_certificate"):
         SchedulerSettings(extender_address=address)
-    assert SchedulerSettings(extender_address=address, **PAPERS).papers is not None
+    assert SchedulerSettings(extender_address=address, **PAPERS).certificate_files is not None
 
 
 @pytest.mark.parametrize("missing", list(PAPERS))
@@ -35,6 +35,6 @@ def test_the_three_files_are_given_together(missing: str) -> None:
 
 
 def test_files_lie_below_the_root() -> None:
-    papers = SchedulerSettings(root=Path("/some/root"), **PAPERS).papers
-    assert papers is not None
-    assert papers.key == Path("/some/root/etc/partage/extender/tls.key")
+    certificate_files = SchedulerSettings(root=Path("/some/root"), **PAPERS).certificate_files
+    assert certificate_files is not None
+    assert certificate_files.key == Path("/some/root/etc/partage/extender/tls.key")

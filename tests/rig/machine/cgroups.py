@@ -41,14 +41,18 @@ def make(slot: int, node: str) -> None:
                     (folder / name).write_text((above / name).read_text())
 
 
-def remove(slot: int, containers: Iterable[str]) -> None:
-    """Remove all cgroups of the rig; their processes have ended or are about to."""
+def remove(slot: int, containers: Iterable[str], *, shared: bool) -> None:
+    """Remove all cgroups of the rig; their processes have ended or are about to.
+
+    `shared`: also the folders that rigs share. Only the last rig may: another one's runc creates containerd's folder
+    and then the container's in it, and fails if the first is gone by then.
+    """
     for hierarchy in hierarchies():
         _remove_tree(hierarchy / OURS / str(slot))
         for container in containers:
             _remove_tree(hierarchy / _CONTAINERD / container)
-        for shared in (OURS, _CONTAINERD):
-            _remove_if_unused(hierarchy / shared)
+        for folder in (OURS, _CONTAINERD) if shared else ():
+            _remove_if_unused(hierarchy / folder)
 
 
 def hierarchies() -> list[Path]:

@@ -17,7 +17,7 @@ from rig.errors import MachineUnfit
 from rig.machine import cgroups, network
 from rig.machine.addresses import Addresses
 from rig.machine.components import MARK
-from rig.machine.slots import Slot
+from rig.machine.slots import Slot, owners
 from rig.patience import Wait
 
 _TASKS: Final = "nodes/*/disk/run/containerd/io.containerd.runtime.v2.task/k8s.io/*"
@@ -26,7 +26,8 @@ _TASKS: Final = "nodes/*/disk/run/containerd/io.containerd.runtime.v2.task/k8s.i
 def clean(slot: Slot) -> None:
     _end_processes(slot.folder)
     network.remove(Addresses(slot.number), str(slot.folder))
-    cgroups.remove(slot.number, [task.name for task in slot.folder.glob(_TASKS)])
+    is_last = owners(slot.base).keys() <= {slot.number}
+    cgroups.remove(slot.number, [task.name for task in slot.folder.glob(_TASKS)], shared=is_last)
 
 
 def processes_of(folder: Path) -> list[int]:

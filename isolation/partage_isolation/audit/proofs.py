@@ -41,6 +41,7 @@ def _joined(names: list[str]) -> str:
 
 
 _OCTAL: Final = re.compile(r"\\([0-7]{3})")
+_NUMBER: Final = re.compile(r"[0-9]{1,20}")
 _WORD: Final = re.compile(r"[0-9A-Za-z_]+")
 _DELETED: Final = "//deleted"
 """Suffix of a mount's root whose file was replaced or removed on the node since."""
@@ -228,7 +229,7 @@ def birth(stat: str) -> Birth | None:
     """Parse /proc/PID/stat, from the last parenthesis on, since a process name may contain any character."""
     fields = stat.rpartition(")")[2].split()
     start_and_stack = fields[19:20] + fields[25:26]
-    if len(start_and_stack) != 2 or not all(map(str.isdecimal, start_and_stack)):  # noqa: PLR2004
+    if len(start_and_stack) != 2 or not all(_NUMBER.fullmatch(each) for each in start_and_stack):  # noqa: PLR2004
         return None
     return Birth(*map(int, start_and_stack))
 

@@ -36,6 +36,8 @@ class Ask(IntEnum):
     PROCESSES = 9
     USED = 10
     LIMIT = 11
+    CHECKPOINT = 12
+    PAGE = 13
 
 
 class Result(IntEnum):

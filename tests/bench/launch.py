@@ -20,7 +20,7 @@ from typing import Final
 from bench.harness import Bench
 from bench.isolation.costs import Engaged, measured
 from bench.isolation.depths import depths, short_kernels
-from bench.isolation.lease import CARDS, LIMIT, Lending, Time, accounting
+from bench.isolation.lease import CARDS, LIMIT, Lending, Time, lending
 from bench.measuring.rounds import Difference
 from partage_isolation.library.objects import CUDA
 
@@ -53,7 +53,7 @@ def look(bench: Bench, place: Lending, engaged: Engaged) -> None:
 def measure(bench: Bench, kind: str, time: Time, threads: int = 1) -> Difference:
     each = EACH if kind in {"kernel", "wide"} else SLOW_EACH
     rounds = SMOKE_ROUNDS if bench.smoke else CALLS // EACH // threads
-    with accounting(time) as place:
+    with lending(time) as place:
         costs = measured(
             place.environment,
             kind,

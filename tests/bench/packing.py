@@ -93,7 +93,7 @@ def allocated(summary: Summary, mark: int) -> float:
     return point.allocated.mean
 
 
-def admission(bench: Bench, name: str, summaries: Mapping[str, Summary], plan: Plan) -> None:
+def judge(bench: Bench, name: str, summaries: Mapping[str, Summary], plan: Plan) -> None:
     """Compares our policy with the published one, in the same run."""
     for mark in plan.marks:
         reference, ours = (allocated(summaries[policy], mark) for policy in POLICIES)
@@ -117,7 +117,7 @@ def main() -> int:
     plan, known = SMOKE if bench.smoke else FULL, published()
     for name, workload in list(workloads().items())[: plan.lists]:
         summaries = replayed(bench, name, workload, plan)
-        admission(bench, name, summaries, plan)
+        judge(bench, name, summaries, plan)
         if not bench.smoke:
             judge_reference(bench, name, summaries["fgd"], known)
     return bench.finish()

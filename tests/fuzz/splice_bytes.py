@@ -80,7 +80,7 @@ class _Story:
         if self.owed < 0:
             raise AssertionError("told twice")
 
-    def admission(self, how: int) -> None:
+    def decide(self, how: int) -> None:
         if self.waiting:
             ended = self.told
             verdict = (Pass(ended), Rewrite(b"new", ended), Refuse(Code.INTERNAL, "é\n%"))[how % 3]
@@ -119,7 +119,7 @@ class _Story:
 def target(data: bytes) -> str:
     """Records of a side, a length and bytes; a side beyond the two is a decision or a drain."""
     story, unavailable, at = _Story(), UnavailableResponder("away"), 0
-    act: dict[int, Callable[[], None]] = {side: partial(story.admission, side) for side in (2, 3, 4)}
+    act: dict[int, Callable[[], None]] = {side: partial(story.decide, side) for side in (2, 3, 4)}
     act[5] = story.pair.drain
     while at + 3 <= len(data):
         side, size = data[at] % 6, int.from_bytes(data[at + 1 : at + 3], "big")

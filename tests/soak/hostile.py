@@ -147,7 +147,7 @@ def told(course: Course, wrong: Sequence[Wrong], unproved: Sequence[str]) -> int
     )
 
 
-async def lived_through(plan: Plan, chain: Chain, certificate_files: Papers) -> int:
+async def lived_through(plan: Plan, chain: Chain, papers: Papers) -> int:
     control, cluster = chain.rig.control, chain.rig.cluster
     cluster.api.create(NAMESPACES.at(), {"metadata": {"name": NAMESPACE}})
     cluster.api.create(PRIORITY_CLASSES.at(), PRIORITY_CLASS)
@@ -161,9 +161,7 @@ async def lived_through(plan: Plan, chain: Chain, certificate_files: Papers) -> 
         ApiServer(own, user_agent="soak", connections=AT_ONCE + 8, deadline_s=60) as admin,
         ApiServer(hers, user_agent="alice", connections=8, deadline_s=60) as user,
     ):
-        ports = [
-            replace(each, pid=chain.scheduler.pid) for each in (certificate_files.metrics, certificate_files.extender)
-        ]
+        ports = [replace(each, pid=chain.scheduler.pid) for each in (papers.metrics, papers.extender)]
         ports += [
             Port(f"advertiser {name}", str(stage.machine.addresses.ip), PORT, stage.started[-1].pid)
             for name, stage in chain.advertisers.items()
@@ -210,14 +208,14 @@ def main() -> int:
         return seen_to_fail(taken_out, plan)
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        certificate_files = Papers(root)
-        flags = (*certificate_files.flags, *FLAGS)
+        papers = Papers(root)
+        flags = (*papers.flags, *FLAGS)
         os.environ[NOTES] = str(root / NOTES_FILE)  # the scheduler inherits this environment
         with chained(
             root, say=say, control=WITHOUT_LIFE_CYCLES, flags=flags, nvidia_gpu="hami", scheduler=MODULE
         ) as chain:
             require_own(chain)
-            return uvloop.run(lived_through(plan, chain, certificate_files))
+            return uvloop.run(lived_through(plan, chain, papers))
 
 
 def seen_to_fail(names: Sequence[str], plan: Plan) -> int:

@@ -204,7 +204,7 @@ def fails(model: Model, tree: ast.Module) -> bool:
     return os.waitpid(child, 0)[1] != 0
 
 
-def admission(name: str) -> list[str]:
+def judge(name: str) -> list[str]:
     """A line for each change: killed or survived."""
     model = MODELS[name]
     source = (ROOT / model.file).read_text(encoding="utf-8")
@@ -245,7 +245,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     unrecorded = set(names) - {line.split()[0] for line in known}
     if unrecorded and not options.record:
         raise SystemExit(f"{RECORD.name} has no line of {', '.join(sorted(unrecorded))}; --record writes them")
-    now = [line for name in names for line in admission(name)]
+    now = [line for name in names for line in judge(name)]
     if options.record:
         others = [line for line in known if line.split()[0] not in {"#", *names}]
         RECORD.write_text("\n".join([_commit(), *others, *now]) + "\n", encoding="utf-8")

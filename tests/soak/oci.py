@@ -82,7 +82,7 @@ class User:
         for _ in range(number):
             done = self._step()
             if done:
-                self._admission(*done, killed)
+                self._judge(*done, killed)
 
     def _step(self) -> tuple[str, int, str] | None:
         """The action that may be refused, its status, and its output."""
@@ -120,7 +120,7 @@ class User:
         done = self.engine.done("run", *flags, "tools", *command)
         return what, done.returncode, done.stderr
 
-    def _admission(self, what: str, status: int, said: str, killed: Killed) -> None:
+    def _judge(self, what: str, status: int, said: str, killed: Killed) -> None:
         why = said.rpartition(_OURS)[2]
         begins = next((each for each in (_NO_ROOM, *_AWAY[killed]) if why.startswith(each)), "")
         if status == 0:
@@ -146,7 +146,7 @@ class Soak:
         users = [User(f"user{number}", engine, seed, seen) for number, engine in enumerate(engines)]
         for _ in range(max(1, steps // STEPS_A_ROUND)):
             self._round(users, chance, seen)
-            self._admission(seen)
+            self._judge(seen)
             if seen.wrong:
                 break
         for engine in (self.docker, self.podman):
@@ -178,7 +178,7 @@ class Soak:
         component = {"agent": self.stage.agent, "broker": self.stage.broker, "dockerd": self.docker.daemon}[killed]
         component.restart()
 
-    def _admission(self, seen: Seen) -> None:
+    def _judge(self, seen: Seen) -> None:
         for card, milli in self.stage.held_milli().items():
             if milli > _WHOLE:
                 seen.wrong.append(f"{milli} milli of card {card} are given away")

@@ -17,7 +17,7 @@ from partage_cli.keys import provision, rotation
 from partage_cli.keys.account import keys_account
 from partage_cli.keys.objects import KEYS, SIGNING
 from partage_cli.keys.store import KeyStore
-from partage_cli.keys.trust import SignedPod, Standing, needing, shape_scores
+from partage_cli.keys.trust import SignedPod, Standing, needing, standing
 from partage_cli.nodes.command import cluster as nodes_of_cluster
 from partage_cli.tables import few
 from partage_plugins.api.names import KeyId
@@ -121,8 +121,8 @@ class _Cluster:
     def __init__(self, server: ApiServer, namespace: str) -> None:
         self._server, self._namespace = server, namespace
 
-    async def shape_scores(self, key: KeyId) -> Standing:
-        return shape_scores(await nodes_of_cluster(self._server, namespace=self._namespace, node=None), key)
+    async def standing(self, key: KeyId) -> Standing:
+        return standing(await nodes_of_cluster(self._server, namespace=self._namespace, node=None), key)
 
     async def needing(self, key: KeyId) -> list[str]:
         found = await self._server.list(pods_path(), SignedPod, fields=NOT_ENDED, limit=_AT_A_TIME)

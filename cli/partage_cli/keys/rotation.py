@@ -27,7 +27,7 @@ SETTLES_S: Final = 300.0
 class Cluster(Protocol):
     """The state of keys on nodes and pods."""
 
-    async def shape_scores(self, key: KeyId) -> Standing: ...
+    async def standing(self, key: KeyId) -> Standing: ...
 
     async def needing(self, key: KeyId) -> list[str]: ...
 
@@ -56,7 +56,7 @@ async def _next_key(store: KeyStore) -> Rotated:
 
 async def known_everywhere(cluster: Cluster, key: KeyId, *, wait: Callable[[Standing], Awaitable[bool]]) -> Standing:
     """Waits until every node in force trusts the key; raises `KeyKept` if `wait` gives up."""
-    while (found := await cluster.shape_scores(key)).lack:
+    while (found := await cluster.standing(key)).lack:
         if not await wait(found):
             raise KeyKept(
                 f"{len(found.lack)} nodes in force do not trust {key} yet: {few(found.lack)}; "
@@ -103,7 +103,7 @@ async def _require_unneeded(cluster: Cluster, key: KeyId, signs: KeyId, since_s:
     if now_s - since_s < SETTLES_S:
         left_s = SETTLES_S - (now_s - since_s)
         raise KeyKept(f"{signs} signs since a moment ago, and a scheduler may not know it yet; wait {left_s:.0f} s")
-    if lack := (await cluster.shape_scores(signs)).lack:
+    if lack := (await cluster.standing(signs)).lack:
         raise KeyKept(
             f"{len(lack)} nodes in force do not trust {signs}, which signs now: {few(lack)}; "
             "see `partage nodes -o wide`, and copy keys.d there"

@@ -33,7 +33,7 @@ class Standing:
     """Nodes that were in force, and have no recent heartbeat. They get no pods until they have one."""
 
 
-def shape_scores(report: Report, key: KeyId) -> Standing:
+def standing(report: Report, key: KeyId) -> Standing:
     live = [node for node in report.nodes if _is_in_force(node)]
     return Standing(
         have=tuple(node.node for node in live if key in node.keys),

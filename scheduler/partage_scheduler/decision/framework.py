@@ -1,4 +1,4 @@
-"""Protocol with the part of `partage_plugins.framework.SchedulerSide` that the core calls.
+"""Protocol with the part of `partage_plugins.framework.SchedulerFramework` that the core calls.
 
 The framework itself watches plugins with a clock; the protocol keeps this package free of that.
 """

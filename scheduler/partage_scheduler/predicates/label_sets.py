@@ -1,9 +1,9 @@
-"""The pods on nodes, as affinity terms and spread constraints select them: by kind, and by group.
+"""The pods on nodes, as affinity terms and spread constraints select them: by label set, and by group.
 
-Pods of one namespace with equal labels are one kind, so a selector is matched against a few kinds instead of thousands
-of pods. A group holds the pods that some terms select; it is gathered on first use and counted incrementally from then
-on. Groups are indexed by namespace and by a label that all their pods have, so a new kind is matched against few
-groups, and the groups of one namespace cost the pods of others nothing. All groups share a byte limit, which also
+Pods of one namespace with equal labels form one label set, so a selector is matched against a few sets instead of
+thousands of pods. A group holds the pods that some terms select; it is gathered on first use and counted incrementally
+from then on. Groups are indexed by namespace and by a label that all their pods have, so a new set is matched against
+few groups, and the groups of one namespace cost the pods of others nothing. All groups share a byte limit, which also
 bounds how many of them one pod counts in; the least recently used are dropped first.
 """
 

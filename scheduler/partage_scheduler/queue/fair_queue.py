@@ -1,4 +1,4 @@
-"""Priority queues of pods and gangs. A unit that moves elsewhere leaves a stale entry, which is skipped when met.
+"""Priority queues of pods and gangs. A group that moves elsewhere leaves a stale entry, which is skipped when met.
 
 A `Heap` is ordered by any comparable key. `FairQueue` is ordered by priority, and within one priority namespaces take
 turns: next is the namespace whose pods have used the least of the scheduler's time, and in it the oldest pod. So a

@@ -96,7 +96,7 @@ def _installed(folder: Path) -> tuple[Path, Path]:
 
 
 @contextmanager
-def accounting(how: Time) -> Generator[Lending]:
+def lending(how: Time) -> Generator[Lending]:
     folder = Path(tempfile.mkdtemp(prefix="pl-", dir="/tmp"))  # socket paths must be short
     limits = {_uuid(card): LIMIT for card in range(CARDS)}
     try:

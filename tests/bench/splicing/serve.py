@@ -23,7 +23,7 @@ from partage_crishim.proxy import ProxyServer
 DRAIN_WITHIN_S: Final = 10.0
 
 
-async def admission(_: InterceptedCall) -> Decision:
+async def passing(_: InterceptedCall) -> Decision:
     return Pass()
 
 
@@ -40,11 +40,11 @@ async def main(upstream: str, own: str) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, asked.set)
     with socket.socket(socket.AF_UNIX) as listening:
         take_place(listening, own)
-        splicer = ProxyServer(upstream, admission)
-        splicer.serve(listening)
+        proxy = ProxyServer(upstream, passing)
+        proxy.serve(listening)
         await asked.wait()
-        await splicer.drain(DRAIN_WITHIN_S)
-    sys.stdout.write(json.dumps({"calls": splicer.counters.calls.total(), "broken": splicer.counters.broken}))
+        await proxy.drain(DRAIN_WITHIN_S)
+    sys.stdout.write(json.dumps({"calls": proxy.counters.calls.total(), "broken": proxy.counters.broken}))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from bench.isolation.lease import Time, accounting
+from bench.isolation.lease import Time, lending
 from bench.isolation.programs import programs
 
 pytestmark = [
@@ -43,7 +43,7 @@ def executed(report: Path) -> Iterator[tuple[str, int]]:
 
 def of_moving(report: Path, *words: object) -> int:
     """Instructions in the code that moves memory, of a whole program run with these words and the driver's path."""
-    with accounting(Time.FREE) as place:
+    with lending(Time.FREE) as place:
         told = [str(place.driver) if word == "driver" else str(word) for word in words]
         argv = [*CALLGRIND, f"--callgrind-out-file={report}", str(programs() / told[0]), *told[1:]]
         subprocess.run(argv, env=dict(place.environment), input=b"\n\n", capture_output=True, check=True)

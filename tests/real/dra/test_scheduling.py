@@ -197,8 +197,7 @@ def test_a_card_that_is_lost_ends_the_pods_that_have_it(healthy: DraStage) -> No
 
 @pytest.mark.extended("what Kubernetes does by itself; that claims end with their pods is tested beside")
 def test_an_administrator_s_taint_ends_the_pods_of_a_card_and_nothing_of_them_is_left(stage: DraStage) -> None:
-    # A pod of this name was evicted by the test before this one, and the controller did not evict a second one.
-    there = started(stage, "tainted", request(300, "1Gi"))
+    there = started(stage, "there", request(300, "1Gi"))
     uid = stage.claim_of(there)["metadata"]["uid"]
     taint = {"key": "example.com/repair", "effect": "NoExecute"}
     spec = {"deviceSelector": {"driver": DRIVER, "device": device_name(H100)}, "taint": taint}

@@ -21,10 +21,10 @@ class Says(Protocol):
 
 class Helper:
     def __init__(
-        self, case: Case, events: Events, shape_scores: Standing, *, says: Says, goes_on: Callable[[], None]
+        self, case: Case, events: Events, standing: Standing, *, says: Says, goes_on: Callable[[], None]
     ) -> None:
         """`goes_on` lets the program's thread check again whether it may launch."""
-        self._case, self._events, self._standing = case, events, shape_scores
+        self._case, self._events, self._standing = case, events, standing
         self._says, self._goes_on = says, goes_on
         self._drained = self._idled = -1
 
@@ -36,9 +36,9 @@ class Helper:
         self._standing.when_running(self._look)
 
     def _look(self) -> None:
-        shape_scores, epoch = self._standing, self._standing.line.epoch
-        line = shape_scores.line
-        shape_scores.last = max(shape_scores.last, self._events.now)
+        standing, epoch = self._standing, self._standing.line.epoch
+        line = standing.line
+        standing.last = max(standing.last, self._events.now)
         self._goes_on()
         self.work_ended()
         if line.state is LineState.TIMESLICE:
@@ -55,27 +55,27 @@ class Helper:
 
     def drain(self) -> None:
         """Report that its work is done, once for each epoch that is over."""
-        shape_scores, epoch = self._standing, self._standing.line.epoch
-        if shape_scores.is_stopped or shape_scores.is_dead or shape_scores.queue.work or self._drained == epoch:
+        standing, epoch = self._standing, self._standing.line.epoch
+        if standing.is_stopped or standing.is_dead or standing.queue.work or self._drained == epoch:
             return
-        if not shape_scores.may_launch(self._events.now):
+        if not standing.may_launch(self._events.now):
             self._drained = epoch
-            self._says.drained(epoch, shape_scores.last, blocked=shape_scores.is_blocked)
+            self._says.drained(epoch, standing.last, blocked=standing.is_blocked)
 
     def _plan_idle(self) -> None:
-        shape_scores, line = self._standing, self._standing.line
+        standing, line = self._standing, self._standing.line
         if (
-            not shape_scores.queue.work
+            not standing.queue.work
             and line.state in (LineState.TIMESLICE, LineState.SOLE)
             and self._idled != line.epoch
         ):
-            epoch, since = line.epoch, shape_scores.last
+            epoch, since = line.epoch, standing.last
             self._events.at(since + self._case.idle_ns, lambda: self._say_idle(epoch, since))
 
     def _say_idle(self, epoch: int, since: int) -> None:
-        shape_scores = self._standing
-        is_same = epoch == shape_scores.line.epoch and since == shape_scores.last and epoch != self._idled
-        keeps_still = shape_scores.is_blocked or shape_scores.is_stopped or shape_scores.is_dead
-        if is_same and shape_scores.may_launch(self._events.now) and not keeps_still:
+        standing = self._standing
+        is_same = epoch == standing.line.epoch and since == standing.last and epoch != self._idled
+        keeps_still = standing.is_blocked or standing.is_stopped or standing.is_dead
+        if is_same and standing.may_launch(self._events.now) and not keeps_still:
             self._idled = epoch
             self._says.idle(epoch)

@@ -38,11 +38,11 @@ class Process:
         line: Line,
         bins: dict[int, float],
         program: Program,
-        pid_namespace: list[Process],
+        siblings: list[Process],
         meet: Callable[[int, int], Meeting],
     ) -> None:
         self._case, self._events, self._broker, self._gpu = case, events, broker, gpu
-        self._program, self._pid_namespace, self._meet = program, pid_namespace, meet
+        self._program, self._siblings, self._meet = program, siblings, meet
         self._standing = Standing(line, Queue(bins, self._completed), events.now)
         self._helper = Helper(case, events, self._standing, says=self, goes_on=self._may_go_on)
         self.line_changed = self._helper.line_changed
@@ -104,28 +104,28 @@ class Process:
     # ---- The gate ----------------------------------------------------------------------------------------------------
 
     def _may_launch(self) -> bool:
-        shape_scores = self._standing
-        if not shape_scores.may_launch(self._events.now):
+        standing = self._standing
+        if not standing.may_launch(self._events.now):
             self._stand_at_gate()
             return False
-        shape_scores.is_blocked = False
+        standing.is_blocked = False
         if self._fits():
             return True
-        if not shape_scores.queue.work:  # nothing more fits before the deadline
-            shape_scores.own_closed = shape_scores.line.epoch
+        if not standing.queue.work:  # nothing more fits before the deadline
+            standing.own_closed = standing.line.epoch
             self._stand_at_gate()
             self._helper.drain()
         return False
 
     def _fits(self) -> bool:
-        shape_scores, working = self._standing, sum(each.is_working for each in self._pid_namespace)
-        return self._window.fits(shape_scores.line, len(shape_scores.queue.work), working, self._events.now)
+        standing, working = self._standing, sum(each.is_working for each in self._siblings)
+        return self._window.fits(standing.line, len(standing.queue.work), working, self._events.now)
 
     def _launch(self, work_ns: int, meeting: Meeting | None = None) -> None:
-        shape_scores = self._standing
-        self._window.launched(shape_scores.line, work_ns)
-        shape_scores.last = self._events.now
-        self._gpu.launch(shape_scores.queue, work_ns, meeting)
+        standing = self._standing
+        self._window.launched(standing.line, work_ns)
+        standing.last = self._events.now
+        self._gpu.launch(standing.queue, work_ns, meeting)
         self._later(self._events.now + self._case.launches_ns)
 
     def _stand_at_gate(self) -> None:
@@ -159,9 +159,9 @@ class Process:
         self._standing.is_stopped = True
 
     def go_on(self) -> None:
-        shape_scores = self._standing
-        shape_scores.is_stopped = False
-        resumes, shape_scores.resumes = shape_scores.resumes, []
+        standing = self._standing
+        standing.is_stopped = False
+        resumes, standing.resumes = standing.resumes, []
         for resume in resumes:
             resume()
         self._helper.look()

@@ -88,7 +88,7 @@ class World:
             line=self.broker.lines[place],
             bins=self._bins[number],
             program=container.workload(self._chance.fork(), _BEGIN + container.begins_ns),
-            pid_namespace=self.broker.processes[place],
+            siblings=self.broker.processes[place],
             meet=partial(self._meeting, *self._peers(number, container)),
         )
         self.broker.knows(process, place)

@@ -44,7 +44,7 @@ class World:
     def play(self, story: Iterator[int]) -> None:
         steps: list[Callable[[Iterator[int]], None]] = [
             *(self._open, self._open_held, self._push, self._push, self._push, self._cancel, self._credit),
-            *(self._credit_call, self._answer, self._admission, self._admission),
+            *(self._credit_call, self._answer, self._decide, self._decide),
             *(self._carry, self._carry, self._carry, self._carry, self._odd),
         ]
         for number in story:
@@ -159,7 +159,7 @@ class World:
         elif self.runtime.calls[stream].is_sent:
             self.runtime.answer(stream, b"answer %d" % stream)
 
-    def _admission(self, story: Iterator[int]) -> None:
+    def _decide(self, story: Iterator[int]) -> None:
         if not self.questions:
             return
         stream = list(self.questions)[next(story, 0) % len(self.questions)]
@@ -221,7 +221,7 @@ class World:
 
     def _everyone_goes_on(self) -> None:
         for stream in list(self.questions):
-            self._admission(iter((list(self.questions).index(stream), 2)))
+            self._decide(iter((list(self.questions).index(stream), 2)))
         for stream in self.client.calls:
             self.client.push(stream, 1 << 20)
         self.runtime.credit(1 << 30)

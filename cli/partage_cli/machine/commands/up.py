@@ -50,13 +50,13 @@ def command(root: Path, *, simulated: str | None, cards: int | None, in_foregrou
     Without an NVIDIA card it simulates one.
     """
     root = root.absolute()
-    affinity_terms = Wishes(simulated=simulated, cards=cards)
+    wishes = Wishes(simulated=simulated, cards=cards)
     require_fit(root)
     if (pid := holder(root)) is not None:
-        _tell_running(root, affinity_terms, pid)
+        _tell_running(root, wishes, pid)
         return
     with held(root, "partage up"):
-        decision = prepared(root, affinity_terms, _say)
+        decision = prepared(root, wishes, _say)
         if in_foreground or not systemd.runs_here(root):
             asyncio.run(foreground.live(root, decision, say=_say, up=_told(decision, "Ctrl-C, or `partage down`")))
         else:
@@ -64,12 +64,12 @@ def command(root: Path, *, simulated: str | None, cards: int | None, in_foregrou
             _told(decision, "`partage down`")()
 
 
-def _tell_running(root: Path, affinity_terms: Wishes, pid: int) -> None:
+def _tell_running(root: Path, wishes: Wishes, pid: int) -> None:
     """Report a machine that a supervisor runs already."""
     decision, why = read_decision(root), asyncio.run(why_not_whole(root))
     if decision is None or why is not None:
         raise Unfit(f"process {pid} is setting this machine up, or takes it down: {why or 'it has just begun'}")
-    if affinity_terms != Wishes():
+    if wishes != Wishes():
         raise Unfit(f"this machine is up already, by process {pid}; `partage down`, then `partage up` with these words")
     _say(f"this machine is up already, by process {pid}, as {root / MACHINE_FILE} says")
     _told(decision, "`partage down`")()

@@ -42,9 +42,9 @@ def require_fit(root: Path) -> None:
         )
 
 
-def prepared(root: Path, affinity_terms: Wishes, say: Say) -> Decision:
+def prepared(root: Path, wishes: Wishes, say: Say) -> Decision:
     """Prepare all but the services; `say` gets a line for each step that takes time or leaves files."""
-    model, cards = _cards(root, affinity_terms, read_decision(root))
+    model, cards = _cards(root, wishes, read_decision(root))
     decision = Decision(simulated=model, cards=cards if model else 0)
     lay_out = _simulator() if model else None
     write_decision(root, decision)  # written first, so that `down` can undo the following steps even if they fail
@@ -61,15 +61,15 @@ def _simulator() -> Callable[[Path, Decision], None]:
     return simulate
 
 
-def _cards(root: Path, affinity_terms: Wishes, before: Decision | None) -> tuple[str, int]:
+def _cards(root: Path, wishes: Wishes, before: Decision | None) -> tuple[str, int]:
     """The model to simulate, empty for real cards, and the number of simulated cards."""
-    count = affinity_terms.cards or (before.cards if before and before.cards else 1)
-    if affinity_terms.simulated is not None:
-        return affinity_terms.simulated, count
+    count = wishes.cards or (before.cards if before and before.cards else 1)
+    if wishes.simulated is not None:
+        return wishes.simulated, count
     if before is not None and before.simulated:
         return before.simulated, count
     if real_cards(root):
-        if affinity_terms.cards is not None:
+        if wishes.cards is not None:
             raise Unfit("--cards is for simulated cards, and this machine has real ones; say --simulated with it")
         return "", 0
     return USUAL_MODEL, count

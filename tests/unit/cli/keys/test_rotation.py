@@ -14,7 +14,7 @@ from partage_cli.keys.objects import KEYS, SIGNING
 from partage_cli.keys.provision import key_ensured
 from partage_cli.keys.rotation import SETTLES_S, Rotated, known_everywhere, next_key, retired, switched
 from partage_cli.keys.store import KeyStore
-from partage_cli.keys.trust import SignedPod, Standing, needing, shape_scores
+from partage_cli.keys.trust import SignedPod, Standing, needing, standing
 from partage_cli.nodes.reports import Heartbeat, NodeReport, Report
 from partage_plugins.api.inventory import Ready
 from partage_plugins.api.keys import SIGNATURE
@@ -34,7 +34,7 @@ class Cluster:
     pods: list[str] = field(default_factory=list[str])
     asked: list[KeyId] = field(default_factory=list[KeyId])
 
-    async def shape_scores(self, key: KeyId) -> Standing:
+    async def standing(self, key: KeyId) -> Standing:
         self.asked.append(key)
         return Standing(have=("n9",), lack=self.lacks, silent=())
 
@@ -165,7 +165,7 @@ def test_only_nodes_in_force_are_waited_for_and_those_that_can_not_be_read_are_t
         without_inventory=("cpu",),
         faults={"broken": "why"},
     )
-    assert shape_scores(report, KeyId("k")) == Standing(
+    assert standing(report, KeyId("k")) == Standing(
         have=("has",), lack=("lacks", "says-nothing", "broken"), silent=("silent",)
     )
 

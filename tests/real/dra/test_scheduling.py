@@ -167,6 +167,7 @@ def test_the_claim_of_a_pod_that_has_ended_goes_at_once(stage: DraStage) -> None
 def healthy(stage: DraStage) -> Iterator[DraStage]:
     yield stage
     say(stage)
+    until("no card is tainted", lambda: None if not taints(stage) else str(taints(stage)))
 
 
 def say(stage: DraStage, **health: str) -> None:
@@ -198,6 +199,7 @@ def test_a_card_that_is_lost_ends_the_pods_that_have_it(healthy: DraStage) -> No
 @pytest.mark.extended("what Kubernetes does by itself; that claims end with their pods is tested beside")
 def test_an_administrator_s_taint_ends_the_pods_of_a_card_and_nothing_of_them_is_left(stage: DraStage) -> None:
     there = started(stage, "there", request(300, "1Gi"))
+    assert given(stage, there)[0][0] == device_name(H100)
     uid = stage.claim_of(there)["metadata"]["uid"]
     taint = {"key": "example.com/repair", "effect": "NoExecute"}
     spec = {"deviceSelector": {"driver": DRIVER, "device": device_name(H100)}, "taint": taint}

@@ -22,7 +22,7 @@ pytestmark = [
 
 FEW, MANY = 10, 60
 CALLGRIND: Final = ("valgrind", "--tool=callgrind", "--compress-strings=no", "--compress-pos=no")
-OURS: Final = re.compile(r"preload/(moving|presence)/")
+OURS: Final = re.compile(r"preload/(migration|presence)/")
 OF_A_FILE: Final = re.compile(r"f[lie]=(.*)")
 COST: Final = re.compile(r"\d+ (\d+)")
 

@@ -79,7 +79,7 @@ def serving(kubeconfig: Path, root: Path) -> Generator[Extender]:
     port, metrics = _free_port(), _free_port()
     flags = ("--extender-address", f"127.0.0.1:{port}", "--metrics-address", f"127.0.0.1:{metrics}")
     with daemon(kubeconfig, root, *flags) as pid:
-        until("the extender serves", lambda: None if "pods are placed" in log_in(root).read_text() else "not yet")
+        until("the extender serves", lambda: None if "cache in sync" in log_in(root).read_text() else "not yet")
         yield Extender(pid, port, metrics)
 
 

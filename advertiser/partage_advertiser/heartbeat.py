@@ -1,8 +1,9 @@
 """Renews the node's Lease, which shows others that the inventory is kept up to date.
 
 It is renewed only while that is so; a scheduler that sees no renewal gives the node no new pods. Each renewal also
-publishes the ids of the keys that the node trusts, since a key is retired only once every node has its successor, and
-the versions that run. The Lease is owned by the Node object, so the cluster removes it with the node.
+publishes the ids of the keys that the node trusts, since a key is retired only once every node has its successor, the
+versions that run, and what became of pods that were to be suspended; a change of that is published at once. The Lease
+is owned by the Node object, so the cluster removes it with the node.
 """
 
 from __future__ import annotations
@@ -24,10 +25,12 @@ from partage_base.kube import (
     leases_path,
     micro_time,
 )
-from partage_plugins.api.keys import KEYS, RESIZED_PODS, VERSIONS
+from partage_plugins.api.keys import KEYS, RESIZED_PODS, SUSPENDED_PODS, VERSIONS
 
 LATE_BEATS: Final = 4
 """Renewals that may be missed before others consider the node silent."""
+_LOOK_S: Final = 0.5
+"""Time between looks for a change that is published at once."""
 
 
 class Heartbeat:
@@ -42,21 +45,31 @@ class Heartbeat:
         beats: Callable[[], bool],
         keys: Callable[[], Iterable[str]],
         versions: Callable[[], Mapping[str, str]] = dict,
+        suspended: Callable[[], str] = str,
         beaten: Callable[[str], None] = lambda _outcome: None,
     ) -> None:
+        """`suspended` returns the reports on suspended pods, as they are published; empty if there are none."""
         self._server = server
         self._namespace, self._node = namespace, node
         self._every_s = every_s
         self._node_uid, self._beats, self._beaten = node_uid, beats, beaten
-        self._keys, self._versions = keys, versions
+        self._keys, self._versions, self._suspended = keys, versions, suspended
+        self._reports = ""
         self._lease: Lease | None = None
         self._backoff = Backoff(first_s=min(1.0, every_s), most_s=every_s)
         self._repeats = Repeats(every_s=60)
 
     async def run(self) -> None:
         while True:
+            self._reports = self._suspended()
             wait_s = await self._beat() if self._beats() else min(1.0, self._every_s)
-            await asyncio.sleep(wait_s)
+            await self._wait(wait_s)
+
+    async def _wait(self, wait_s: float) -> None:
+        """Sleep, but only until there is another report on suspended pods."""
+        while wait_s > 0 and self._suspended() == self._reports:
+            await asyncio.sleep(min(wait_s, _LOOK_S))
+            wait_s -= _LOOK_S
 
     async def _beat(self) -> float:
         """Renew once; returns the delay until the next attempt."""
@@ -98,6 +111,7 @@ class Heartbeat:
                 **{key: text for key, text in kept.items() if key == RESIZED_PODS},  # the scheduler's
                 KEYS: ",".join(sorted(self._keys())),
                 VERSIONS: ",".join(f"{name}={text}" for name, text in sorted(self._versions().items())),
+                **({SUSPENDED_PODS: self._reports} if self._reports else {}),
             },
         }
         if lease is not None:

@@ -32,8 +32,9 @@ from partage_base.kube import (
 from partage_plugins.api import PodRef, PodUid
 from partage_plugins.api.keys import ALLOCATION, RESIZED_PODS, SIGNATURE
 from partage_plugins.api.limits import MAX_ANNOTATION_BYTES
-from partage_plugins.api.places import RESIZES_FOLDER
+from partage_plugins.api.places import RESIZES_FOLDER, SUSPENDED_FILE
 from partage_plugins.codecs.resize import READ_RESIZED_PODS, NewAllocation, ResizedPod
+from partage_plugins.codecs.suspension import READ_REPORTS
 from partage_plugins.errors import DecodeError
 
 FIRST_S: Final = 0.5
@@ -103,3 +104,12 @@ def content_of(pod: PodRef, meta: Meta) -> bytes:
     if meta.uid != pod.uid or not text or len(text) > MAX_ANNOTATION_BYTES:
         return b""
     return msgspec.json.encode(NewAllocation(pod=pod, allocation=text, signature=signature))
+
+
+def suspension_reports(root: Path) -> str:
+    """crishim's reports on pods that were to be suspended; empty if there are none, or none that can be read."""
+    try:
+        reports = READ_REPORTS.read((root / SUSPENDED_FILE).read_bytes())
+    except (OSError, DecodeError):
+        return ""
+    return msgspec.json.encode(reports, order="deterministic").decode() if reports else ""

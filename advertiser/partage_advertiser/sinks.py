@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from functools import partial
 from typing import Any, Protocol
 
 from partage_advertiser.condition_changes import ConditionChange
 from partage_advertiser.events import Events, logged
 from partage_advertiser.heartbeat import Heartbeat
 from partage_advertiser.publisher import Publisher
-from partage_advertiser.resizes import ResizeFiles
+from partage_advertiser.resizes import ResizeFiles, suspension_reports
 from partage_advertiser.settings import AdvertiserSettings
 from partage_base.kube import ApiServer
 
@@ -62,6 +63,7 @@ class ClusterSink:
             beats=beats,
             keys=keys,
             versions=versions,
+            suspended=partial(suspension_reports, settings.root),
             beaten=beaten,
         )
 

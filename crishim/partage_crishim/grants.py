@@ -24,7 +24,7 @@ from partage_crishim.device_filter import DeviceFilter
 from partage_crishim.kubelet import Kubelet
 from partage_crishim.ledger import CardLedger
 from partage_crishim.pid_namespace import PidNamespaceCheck
-from partage_crishim.rules.allocation import Claim, Signatures, claim_of, require_meant
+from partage_crishim.rules.allocation import Claim, Signatures, claim_of, require_meant, require_not_suspended
 from partage_crishim.rules.confinement import Confinement, is_fractional, require_confinable
 from partage_crishim.rules.conversion import changes_of, runtime_of, security_of, shown
 from partage_crishim.rules.errors import NodeNotReady
@@ -111,6 +111,7 @@ class GrantRewriter:
         if self.closed:
             raise NodeNotReady(self.closed)
         require_meant(claim, uid=request.uid, node=self.node)
+        require_not_suspended(claim)
         known = self.inventory.current()
         if known is None:
             raise NodeNotReady(

@@ -71,11 +71,16 @@ class CardLedger:
 
         Raises a refusal if it is older than one seen before, or if other containers hold what it gives.
         """
+        starts_nothing, uid = allocation.suspended is not None, allocation.pod
         async with self._table(fresh=False) as (table, listing):
-            if not _without(allocation, listing, table.reservations, self._records.regrants()):
+            is_closed = not starts_nothing or self._records.floor(uid) >= allocation.gen
+            if is_closed and not _without(allocation, listing, table.reservations, self._records.regrants()):
                 return ()
         async with self._table(fresh=True) as (table, listing):
             known = self._records.regrants()
+            if starts_nothing:  # also nothing from an older allocation, if the pod has no container now
+                require_not_older(allocation.gen, self._records.floor(uid))
+                self._records.raise_floor(uid, allocation.gen)
             mine = _without(allocation, listing, table.reservations, known)
             newest = known.get(allocation.pod)
             if mine and (newest is None or newest.gen != allocation.gen):
@@ -87,6 +92,11 @@ class CardLedger:
                         require_room(each, holders(*counting), part)
                 self._records.regrant(allocation.pod, regrant)
             return mine
+
+    def suspends(self, allocation: Allocation) -> bool | None:
+        """Whether this allocation, which is counted, suspends its pod (True) or resumes it (False)."""
+        known = self._records.regrants().get(allocation.pod)
+        return None if known is None or known.gen != allocation.gen else known.suspended
 
     async def regranted(self, allocation: Allocation, held: Holding) -> None:
         """Record that the allocation is in force in this container."""

@@ -26,6 +26,7 @@ from partage_crishim.pid_namespace import PidNamespaceCheck
 from partage_crishim.records import Records
 from partage_crishim.reservations import Reservations, since_boot
 from partage_crishim.resizes import Resizes
+from partage_crishim.suspensions import SuspensionFile
 from partage_crishim.rules.confinement import Confinement
 from partage_crishim.rules.guard import GuardPolicy
 from partage_crishim.settings import CrishimSettings
@@ -124,7 +125,7 @@ class Parts:
             took=took,
             closed=policy.closed,
         )
-        self.resizes = Resizes(root=root, grants=grants, tell=trouble)
+        self.resizes = Resizes(root=root, grants=grants, suspensions=SuspensionFile(root), tell=trouble)
         claims = ClaimGate(
             records=ClaimRecords(root),
             inventory=self.inventory,

@@ -17,10 +17,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from partage_isolation.wire.client import BrokerAway, BrokerClient, MalformedAnswer
-from partage_isolation.wire.messages import Prepare, Prepared, Release, one_for_each_card
+from partage_isolation.wire.client import BrokerAway, BrokerClient, ControlError, MalformedAnswer
+from partage_isolation.wire.messages import Prepare, Prepared, Release, Suspend, one_for_each_card
 from partage_plugins.api.containers import Adjustment, Container, Granted
 from partage_plugins.api.gpu import GPU
+from partage_plugins.api.kinds import Promise
 from partage_plugins.api.names import ContainerKey
 from partage_plugins.api.node import NodeContext
 from partage_plugins.errors import Refused
@@ -117,6 +118,26 @@ class IsolationNode:
     @hookimpl
     def partage_adjust(self, container: Container, granted: Granted) -> Adjustment | None:
         """Add the library and the broker's socket, and report the guarantees that they enforce."""
+        if granted.suspended is not None:
+            return self._suspended(container, granted, is_on=granted.suspended)
+        return self._prepared(container, granted)
+
+    def _suspended(self, container: Container, granted: Granted, *, is_on: bool) -> Adjustment | None:
+        """Suspend or resume a running container. To suspend, only the broker's own refusal is one."""
+        try:
+            adjustment = self._prepared(container, granted)
+            if adjustment is None:  # without a limit the broker does not know it
+                return None
+            with self._understood():
+                answer = self._broker.suspend(Suspend(key=container.key, is_on=is_on))
+        except Refused as error:
+            if is_on and isinstance(error.__cause__, ControlError):  # its absence may be over soon
+                return None
+            raise
+        done: tuple[Promise, ...] = ("suspended",) if is_on and answer.is_done else ()
+        return replace(adjustment, enforces={GPU.name: (*adjustment.enforces[GPU.name], *done)})
+
+    def _prepared(self, container: Container, granted: Granted) -> Adjustment | None:
         ask = question_of_engine if self._role == "oci" else question_for
         question = ask(container, granted)
         if question is None:

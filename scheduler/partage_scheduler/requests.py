@@ -26,6 +26,7 @@ from partage_plugins.api import (
 from partage_plugins.cache import Cache, structure_bytes
 from partage_plugins.codecs import read_gang
 from partage_plugins.codecs.quantity import CAPPED
+from partage_plugins.codecs.suspension import read_suspend
 from partage_plugins.errors import DecodeError, Refused
 from partage_scheduler.objects import ApiPod, seen
 from partage_scheduler.predicates.memo import digest_of
@@ -54,7 +55,7 @@ class RequestReader:
         self._known = Cache[bytes, _Known](_MOST_BYTES)
 
     def of(self, pod: ApiPod) -> PodRequest:
-        """The pod's request for devices, CPU and memory; raises errors of dialects, and one for a malformed gang.
+        """The pod's request for devices, CPU and memory; raises errors of dialects, and one for a malformed gang or suspension.
 
         A pod that exceeds the size limits is rejected, because it was not decoded as a whole.
         """
@@ -72,6 +73,7 @@ class RequestReader:
     def _read(self, pod: ApiPod) -> _Known:
         try:
             gang = read_gang(pod.namespace, pod.metadata.annotations, pod.metadata.labels)
+            read_suspend(pod.metadata.annotations)
             asked = self._ask(seen(pod))
             return _Known(asked.containers, asked.uses, gang, needs(pod))
         except DecodeError as error:

@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from partage_base.cri.create_request import CreateRequest
 from partage_crishim.rules.claimed import may_have_claim
-from partage_crishim.rules.errors import AllocationRefused
+from partage_crishim.rules.errors import AllocationRefused, NodeNotReady
 from partage_plugins.api import (
     GPU,
     Allocation,
@@ -117,6 +117,15 @@ def require_meant(claim: Claim, *, uid: str, node: NodeName) -> None:
         raise AllocationRefused(f"partage: this pod's allocation was made for another pod; {_AGAIN}")
     if claim.allocation.node != node:
         raise AllocationRefused(f"partage: this pod's allocation was made for another node; {_AGAIN}")
+
+
+def require_not_suspended(claim: Claim) -> None:
+    """Refuse to start anything of a suspended pod: others may have its room."""
+    if claim.allocation.suspended is not None:
+        raise NodeNotReady(
+            "partage: this pod is suspended for one of a higher priority, which has its room on the card; its "
+            "containers start once it is resumed"
+        )
 
 
 def require_not_older(gen: int, floor: int) -> None:

@@ -1,7 +1,8 @@
 """Accounting of running containers whose pod received a newer allocation. Pure.
 
 Their own record, which the runtime keeps, never changes. So a newer allocation that was verified is kept beside it:
-until it is in force in a container, the larger of each amount counts, and after that what is in force.
+until it is in force in a container, the larger of each amount counts, and after that what is in force: nothing, if the
+allocation suspends the pod.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ class Regrant(Struct, frozen=True, kw_only=True):
     """For each container that ran when it arrived."""
     keys: tuple[ContainerKey, ...] = ()
     """Containers in which it is in force."""
+    suspended: bool | None = None
+    """Whether it suspends the pod; False if an earlier one did, None if none did."""
 
 
 Regrants = Mapping[str, Regrant]
@@ -42,17 +45,20 @@ def regrant_of(allocation: Allocation, mine: Iterable[Holding], known: Regrants)
     """The regrant of running containers; refuses if it gives one of them other cards than it has."""
     counts = dict[ContainerKey, _Cards]()
     for each in mine:
-        before, cards = counted(each, known).cards, _given(allocation, each)
-        if [grant.card for grant in before] != [grant.card for grant in cards]:
+        before, cards = counted(each, known).cards, allocation.given(ContainerName(each.container), GPU)
+        if [grant.card for grant in each.cards] != [grant.card for grant in cards]:
             raise AllocationRefused(_OTHER.format(each.pod, each.container))
-        counts[each.key] = tuple(larger(*pair) for pair in zip(cards, before, strict=True))
-    return Regrant(gen=allocation.gen, counts=counts)
+        # A container that was suspended counts nothing before.
+        counts[each.key] = tuple(larger(*pair) for pair in zip(cards, before, strict=True)) if before else cards
+    earlier = known.get(allocation.pod)
+    was = None if earlier is None or earlier.suspended is None else False
+    return Regrant(gen=allocation.gen, counts=counts, suspended=True if allocation.suspended is not None else was)
 
 
 def in_force(known: Regrant, allocation: Allocation, held: Holding) -> Regrant:
     """The regrant with this container recorded as in force."""
-    counts = {**known.counts, held.key: _given(allocation, held)}
-    return Regrant(gen=known.gen, counts=counts, keys=(*known.keys, held.key))
+    cards = () if known.suspended else allocation.given(ContainerName(held.container), GPU)
+    return replace(known, counts={**known.counts, held.key: cards}, keys=(*known.keys, held.key))
 
 
 def counted(held: Holding, known: Regrants) -> Holding:
@@ -74,7 +80,3 @@ def as_counted(
     )
     again = tuple(replace(each, held=counted(each.held, known)) for each in reservations)
     return Listing(began_s=listing.began_s, containers=containers), again
-
-
-def _given(allocation: Allocation, held: Holding) -> _Cards:
-    return allocation.given(ContainerName(held.container), GPU)

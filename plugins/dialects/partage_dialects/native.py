@@ -30,7 +30,7 @@ class NativeDialect:
                 where="limits",
                 asking=keys.GPU_RESOURCES,
                 beside=keys.POLICIES,
-                known=keys.GANGS,
+                known=keys.GANGS | {keys.SUSPEND},
                 remedy=f"Cards are asked for in a container's limits, by {keys.GPU_MILLI} or {keys.GPU_MEMORY}",
             ),
         )

@@ -5,7 +5,7 @@
 I/O and no decoding here.
 """
 
-from partage_plugins.api.allocation import Allocation, ContainerAllocation, Grants
+from partage_plugins.api.allocation import Allocation, ContainerAllocation, Grants, SuspendedFor
 from partage_plugins.api.containers import Adjustment, Container, Device, Granted, Mount, Runtime, Security
 from partage_plugins.api.gpu import GPU, Card, GpuGrant, GpuPart, GpuRequest, Pool, Tags
 from partage_plugins.api.health import CardHealth, HealthCause, State
@@ -92,6 +92,7 @@ __all__ = [
     "Security",
     "Slot",
     "State",
+    "SuspendedFor",
     "Tags",
     "budget_of",
     "grantee_of",

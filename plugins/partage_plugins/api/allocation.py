@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from partage_plugins.api.inventory import not_decoded
 from partage_plugins.api.kinds import GrantT, KindType, PartT, RequestT
-from partage_plugins.api.names import BudgetName, ContainerKey, ContainerName, Kind, NodeName, PodUid, grantee_of
+from partage_plugins.api.names import (
+    BudgetName,
+    ContainerKey,
+    ContainerName,
+    Kind,
+    NodeName,
+    PodUid,
+    PodUidText,
+    grantee_of,
+)
 from partage_plugins.api.pods import BudgetUse, Gang
 
 Grants = Mapping[Kind, object]
@@ -25,6 +34,15 @@ def typed_grants(grants: Grants, kind: KindType[RequestT, GrantT, PartT]) -> tup
     raise not_decoded("allocation", kind)
 
 
+class SuspendedFor(Struct, frozen=True, kw_only=True):
+    """Why a pod's memory is off its cards: preemption for another pod."""
+
+    by: PodUidText
+    """The pod for which it is suspended: without its name, which may be of another namespace."""
+    at: Annotated[int, Meta(ge=0, le=2**53)]
+    """Since when, in seconds of Unix time: of several pods the oldest comes back first."""
+
+
 class Allocation(Struct, frozen=True, kw_only=True):
     """A pod's grants on a node. `gen` only grows: an older, larger allocation cannot be replayed on the same pod."""
 
@@ -32,8 +50,8 @@ class Allocation(Struct, frozen=True, kw_only=True):
     gen: int
     crit: tuple[str, ...] = ()
     """Fields that a reader must know or else refuse the allocation: names of the text's fields, or `kind.field` for a
-    grant's. Entries that follow from the content are not listed here: the codec adds `budgets` to the text if there are
-    budgets."""
+    grant's. Entries that follow from the content are not listed here: the codec adds `budgets` and `suspended` to the
+    text where it has them."""
     pod: PodUid
     node: NodeName
     containers: Mapping[ContainerName, Grants]
@@ -42,6 +60,9 @@ class Allocation(Struct, frozen=True, kw_only=True):
     """Which containers use which budgets; sorted."""
     gang: Gang | None = None
     """The pod's gang, if any: on one node the gang's containers get their time slices together."""
+    suspended: SuspendedFor | None = None
+    """If present, its memory is to leave its cards, and no container of it may start. The cards stay its own: others
+    may use them only while its node reports that the memory is off, and only pods of a higher priority."""
 
     def of(self, kind: KindType[RequestT, GrantT, PartT]) -> dict[ContainerName, tuple[GrantT, ...]]:
         """The grants of this kind, each once, by container or budget."""

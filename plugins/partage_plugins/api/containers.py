@@ -90,6 +90,9 @@ class Granted(Struct, frozen=True, kw_only=True):
     gen: int
     grants: Grants
     parts: Mapping[Kind, object] = {}
+    suspended: bool | None = None
+    """For a container that is running already: whether its memory is to leave its devices (True), or may come back
+    (False). Asked again until `enforces` of the result has `suspended`; refused if that can't be."""
 
     def of(self, kind: KindType[RequestT, GrantT, PartT]) -> tuple[GrantT, ...]:
         """The grants of this kind."""

@@ -16,10 +16,11 @@ from partage_plugins.api.names import Kind, Namespace
 Role = Literal["init", "sidecar", "app"]
 """A container's role. Init containers run one after another before the others; sidecars start with them and keep
 running."""
-Promise = Literal["memory", "share", "limit", "movable"]
+Promise = Literal["memory", "share", "limit", "movable", "suspended"]
 """The limits of a grant below a whole device on which others rely, and which a node plugin must enforce. `movable`: its
-memory leaves the device during the turns of others."""
-PROMISES: Final[frozenset[Promise]] = frozenset(("memory", "share", "limit", "movable"))
+memory leaves the device during the turns of others. `suspended`: the running container's memory is off the device, and
+stays off until the plugin is told otherwise."""
+PROMISES: Final[frozenset[Promise]] = frozenset(("memory", "share", "limit", "movable", "suspended"))
 
 RequestT = TypeVar("RequestT")
 GrantT = TypeVar("GrantT")

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from partage_plugins.api.allocation import Allocation, ContainerAllocation, Grants
+from partage_plugins.api.allocation import Allocation, ContainerAllocation, Grants, SuspendedFor
 from partage_plugins.api.kinds import AnyKind
 from partage_plugins.api.limits import MAX_CARDS, MAX_CONTAINERS, MAX_KINDS, Generation
 from partage_plugins.api.names import (
@@ -34,7 +34,7 @@ from partage_plugins.api.names import (
 )
 from partage_plugins.api.pods import Gang
 from partage_plugins.codecs import budgets
-from partage_plugins.codecs.critical import CRIT
+from partage_plugins.codecs.critical import CRIT, SUSPENDED
 from partage_plugins.codecs.decoder import Reader, fitting
 from partage_plugins.codecs.parts import read_parts
 from partage_plugins.errors import DecodeError
@@ -56,10 +56,11 @@ class _Envelope(Struct, frozen=True):
     crit: Annotated[tuple[ShortText, ...], Meta(max_length=64)] = ()
     budgets: Annotated[dict[BudgetNameText, _RawGrants], Meta(max_length=MAX_CONTAINERS)] = {}
     gang: Gang | None = None
+    suspended: SuspendedFor | None = None
 
 
 class _Written(Struct, frozen=True):
-    """An allocation as it is encoded; without budgets and a gang, the text is as it was before these fields existed."""
+    """An allocation as it is encoded; fields that are not set leave the text as it was before they existed."""
 
     v: int
     gen: int
@@ -69,6 +70,7 @@ class _Written(Struct, frozen=True):
     containers: Mapping[ContainerName, Grants]
     budgets: Mapping[BudgetName, Grants] | UnsetType = UNSET
     gang: Gang | UnsetType = UNSET
+    suspended: SuspendedFor | UnsetType = UNSET
 
 
 class _ContainerEnvelope(Struct, frozen=True):
@@ -113,7 +115,8 @@ def decode_allocation(raw: str | bytes, kinds: Iterable[AnyKind]) -> Allocation:
     types = _grant_types(kinds)
     counted, uses = budgets.joined(envelope.containers, envelope.budgets)
     containers = {name: read_parts(WHAT, grants, types, at=budgets.place_of(name)) for name, grants in counted.items()}
-    crit = tuple(name for name in envelope.crit if name != budgets.FIELD) if envelope.budgets else envelope.crit
+    follow = {budgets.FIELD: bool(envelope.budgets), SUSPENDED: envelope.suspended is not None}
+    crit = tuple(name for name in envelope.crit if not follow.get(name))
     return Allocation(
         gen=envelope.gen,
         crit=crit,
@@ -122,6 +125,7 @@ def decode_allocation(raw: str | bytes, kinds: Iterable[AnyKind]) -> Allocation:
         containers=containers,
         uses=uses,
         gang=envelope.gang,
+        suspended=envelope.suspended,
     )
 
 
@@ -149,12 +153,13 @@ def encode_allocation(allocation: Allocation) -> str:
     written = _Written(
         v=allocation.v,
         gen=allocation.gen,
-        crit=(*allocation.crit, budgets.FIELD) if shared else allocation.crit,
+        crit=(*allocation.crit, *([budgets.FIELD] if shared else ()), *([SUSPENDED] if allocation.suspended else ())),
         pod=allocation.pod,
         node=allocation.node,
         containers=containers,
         budgets=shared or UNSET,
         gang=allocation.gang or UNSET,
+        suspended=allocation.suspended or UNSET,
     )
     return fitting(msgspec.json.encode(written, order="deterministic"), WHAT).decode()
 

@@ -13,7 +13,9 @@ MOVABLE: Final = "movable"
 """Some grant's memory is movable: a node that does not know this field would leave it on the card."""
 RESIZE: Final = "resize"
 """Occurs in no allocation: a node that announces it can enforce a higher `gen` while containers run."""
-CRIT: Final = (BUDGETS, MOVABLE, RESIZE)
+SUSPENDED: Final = "suspended"
+"""The pod's memory is off its cards, and nothing of it may start: a node that ignored this would give them out twice."""
+CRIT: Final = (BUDGETS, MOVABLE, RESIZE, SUSPENDED)
 
 
 def moves(request: PodRequest) -> bool:

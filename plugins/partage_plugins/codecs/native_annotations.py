@@ -30,7 +30,7 @@ _WORDS: Final = (
     | {_MODEL: "a model, as NVML names it: 1 to 128 printable characters"}
     | {_POLICY: "a policy, such as fgd+ or binpack, or several with weights, fgd+=2,topology=1"}
 )
-_KNOWN: Final = keys.POLICIES | keys.GANGS | keys.RESIZES
+_KNOWN: Final = keys.POLICIES | keys.GANGS | keys.RESIZES | {keys.SUSPEND}
 _MAX_ITEMS: Final = 256
 _ALIKE: Final = 0.8
 _LONGEST_KEY: Final = 64

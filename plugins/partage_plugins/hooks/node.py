@@ -72,7 +72,8 @@ def partage_adjust(container: Container, granted: Granted) -> Adjustment | None:
 
     May be called again for the same container key after a crash or a retry; the answer must be the same. Raise
     `Refused` to reject the container with that sentence. A call with a higher `gen` is for a container that is already
-    running and whose amounts on the same devices change: only `enforces` of the result is used then.
+    running and whose amounts on the same devices change, or that is suspended or resumed (`granted.suspended`): only
+    `enforces` of the result is used then.
 
     Args:
         container: the container as kubelet requested it.

@@ -91,6 +91,7 @@ class Child:
             gen=question.gen,
             grants=decode_grants(grants, self._registry.kinds),
             parts={kind: self._part(kind, raw) for kind, raw in question.parts.items()},
+            suspended=question.suspended,
         )
 
     def _part(self, name: Kind, raw: bytes) -> object:

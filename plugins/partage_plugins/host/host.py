@@ -106,6 +106,7 @@ class PluginHost:
             gen=granted.gen,
             grants=_raw(granted.grants),
             parts=_raw(granted.parts),
+            suspended=granted.suspended,
         )
         reply = await self._ask(question)
         if not isinstance(reply, messages.AdjustedReply):

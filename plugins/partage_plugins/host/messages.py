@@ -46,6 +46,7 @@ class Adjust(Struct, frozen=True, kw_only=True, tag="adjust"):
     gen: int
     grants: dict[Kind, bytes]
     parts: dict[Kind, bytes]
+    suspended: bool | None = None
 
 
 class Removed(Struct, frozen=True, kw_only=True, tag="removed"):

@@ -32,7 +32,7 @@ _LEAST_NAMES: Final = 16
 _TERM_BYTES: Final = 16 << 10
 """Limit of all terms that are kept, encoded."""
 _TEXT: Final = msgspec.json.Encoder()
-_KEPT: Final = keys.POLICIES | keys.GANGS | keys.RESIZES | {keys.ALLOCATION, keys.SIGNATURE}
+_KEPT: Final = keys.POLICIES | keys.GANGS | keys.RESIZES | {keys.SUSPEND, keys.ALLOCATION, keys.SIGNATURE}
 _OTHERS_BYTES: Final = 1024
 _OTHER_BYTES: Final = 256
 """Limits of foreign annotations, in total and each: a request in another dialect is short."""

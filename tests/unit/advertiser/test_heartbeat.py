@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from partage_advertiser import heartbeat
 from partage_advertiser.heartbeat import Heartbeat
 from partage_base.kube import ApiServer, lease_path, leases_path
-from partage_plugins.api.keys import KEYS, RESIZED_PODS, VERSIONS
+from partage_plugins.api.keys import KEYS, RESIZED_PODS, SUSPENDED_PODS, VERSIONS
 from support.fake_api import Drop, FakeApi, Refuse
 from support.kube import beside, until
 
@@ -31,6 +32,7 @@ class Beating:
     uid: str = "uid-of-n1"
     keys: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
+    suspended: str = ""
     outcomes: list[str] = field(default_factory=list[str])
 
     def lease(self) -> dict[str, Any]:
@@ -65,7 +67,7 @@ class Beating:
 @pytest.fixture
 async def beating(api: FakeApi, server: ApiServer) -> AsyncIterator[Beating]:
     beating = Beating(api)
-    heartbeat = Heartbeat(
+    beats = Heartbeat(
         server,
         namespace=SYSTEM,
         node="n1",
@@ -74,9 +76,10 @@ async def beating(api: FakeApi, server: ApiServer) -> AsyncIterator[Beating]:
         beats=beating.is_to_beat,
         keys=lambda: beating.keys,
         versions=lambda: beating.versions,
+        suspended=lambda: beating.suspended,
         beaten=beating.outcomes.append,
     )
-    async with beside(heartbeat.run()):
+    async with beside(beats.run()):
         yield beating
 
 
@@ -153,3 +156,31 @@ async def test_a_lease_that_was_removed_is_made_anew(api: FakeApi, beating: Beat
         api.objects.delete(LEASE)
 
     assert (await beating.after(removed))["POST"] == 1
+
+
+async def test_what_became_of_suspended_pods_is_published_at_once_and_goes_with_them(
+    api: FakeApi, server: ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heartbeat, "_LOOK_S", 0.01)
+    beating = Beating(api)
+    seldom = Heartbeat(
+        server,
+        namespace=SYSTEM,
+        node="n1",
+        every_s=3600,
+        node_uid=lambda: beating.uid,
+        beats=beating.is_to_beat,
+        keys=lambda: beating.keys,
+        suspended=lambda: beating.suspended,
+        beaten=beating.outcomes.append,
+    )
+    async with beside(seldom.run()):
+        await beating.beats(1)
+        assert SUSPENDED_PODS not in beating.lease()["metadata"]["annotations"]
+        for text in ('{"a":{"gen":2}}', '{"a":{"gen":2,"is_done":true}}'):
+            beating.suspended = text
+            await beating.beats(1)
+            assert beating.lease()["metadata"]["annotations"][SUSPENDED_PODS] == text
+        beating.suspended = ""
+        await beating.beats(1)
+        assert SUSPENDED_PODS not in beating.lease()["metadata"]["annotations"]

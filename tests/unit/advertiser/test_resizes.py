@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from partage_advertiser.resizes import ResizeFiles
+from partage_advertiser.resizes import ResizeFiles, suspension_reports
 from partage_base.kube import ApiServer, lease_path, leases_path
 from partage_plugins.api.keys import ALLOCATION, RESIZED_PODS, SIGNATURE
-from partage_plugins.api.places import RESIZES_FOLDER
+from partage_plugins.api.places import RESIZES_FOLDER, SUSPENDED_FILE
 from support.fake_api import FakeApi, Refuse
 from support.kube import beside, until
 from support.objects import pod_body
@@ -107,3 +107,20 @@ async def test_an_allocation_that_is_not_on_its_pod_is_asked_for_with_each_beat(
     node.api.objects.patch(f"{PODS}/p", {"metadata": {"annotations": {ALLOCATION: '{"gen":2}', SIGNATURE: "k:s"}}})
     node.beat()
     await until(lambda: node.handed == {uid: '{"gen":2}'})
+
+
+def test_reports_on_suspended_pods_are_read_and_damaged_ones_are_none(tmp_path: Path) -> None:
+    path = tmp_path / SUSPENDED_FILE
+    assert suspension_reports(tmp_path) == ""
+    path.parent.mkdir(parents=True)
+    for text, found in (
+        (
+            '{"b":{"gen":3,"why":"no"},"a":{"gen":2,"is_done":true}}',
+            '{"a":{"gen":2,"is_done":true},"b":{"gen":3,"why":"no"}}',
+        ),
+        ("{}", ""),
+        ("{", ""),
+        ('{"a":{"gen":"2"}}', ""),
+    ):
+        path.write_text(text)
+        assert suspension_reports(tmp_path) == found

@@ -91,7 +91,7 @@ SENTENCES = {
     "with an impossible share": f"{CANNOT} $.containers.main.gpu[0].share {NOT_HERE} an integer from 0 to 1000; {ANEW}",
     "that needs what we do not know": "partage: this pod's allocation needs what this node does not know; known are: "
     "budgets, containers, crit, gang, gen, gpu.card, gpu.limit, gpu.memory, gpu.movable, gpu.role, gpu.share, "
-    "gpu.tags, movable, node, pod, resize, v; upgrade partage on this node",
+    "gpu.tags, movable, node, pod, resize, suspended, v; upgrade partage on this node",
 }
 REFUSED = {what: (ANNOTATIONS[what], SENTENCES[what]) for what in ANNOTATIONS}
 

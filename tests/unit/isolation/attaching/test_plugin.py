@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -10,7 +11,7 @@ import msgspec
 import pytest
 
 from partage_isolation.plugin import AWAY, AWAY_OF_ENGINES, IN_USE_OF_ENGINES, NONSENSE, OF_ENGINES, WITHOUT_BUDGETS
-from partage_isolation.wire.messages import Prepare, Rejection, Released
+from partage_isolation.wire.messages import Prepare, Prepared, Question, Rejection, Released, Suspend, Suspended
 from partage_plugins.api import GPU, BudgetName, GpuGrant, Granted, Kind, NodeName, PodUid
 from partage_plugins.errors import Refused
 from partage_plugins.host import HostSettings
@@ -99,6 +100,45 @@ def test_what_the_broker_does_not_enforce_stays_a_broken_promise(root: Path, hos
     share = GpuGrant(card=FIRST, share_milli=250, limit_milli=1000, memory_bytes=MEMORY // 4)
     with serving(root):
         assert host.adjust(container(), granted(share)).unenforced == {GPU.name: ("share",)}
+
+
+def suspending(*, is_on: bool) -> Granted:
+    return msgspec.structs.replace(granted(SLICE), gen=2, suspended=is_on)
+
+
+def moving(question: Question, *, is_done: bool) -> Prepared | Suspended:
+    if isinstance(question, Suspend):
+        return Suspended(is_on=question.is_on, resident_bytes=0, moved_bytes=0, is_done=is_done)
+    return prepared(cast("Prepare", question))
+
+
+def test_a_container_is_suspended_once_the_broker_says_that_its_memory_is_off(root: Path, host: RunningHost) -> None:
+    with serving(root) as broker:
+        for is_done in (False, True):
+            broker.answering = partial(moving, is_done=is_done)
+            enforced = host.adjust(container(), suspending(is_on=True)).adjustment.enforces[GPU.name]
+            assert ("suspended" in enforced) is is_done
+        assert "suspended" not in host.adjust(container(), suspending(is_on=False)).adjustment.enforces[GPU.name]
+        asked = [each.is_on for each in broker.asked if isinstance(each, Suspend)]
+        assert asked == [True, True, False]
+
+
+def test_a_broker_that_is_away_refuses_no_suspension_and_one_that_refuses_is_quoted(
+    root: Path, host: RunningHost
+) -> None:
+    assert host.adjust(container(), suspending(is_on=True)).adjustment.enforces == {}
+    with pytest.raises(Refused, match="no broker answers"):
+        host.adjust(container(), suspending(is_on=False))
+    why = "container main of pod trainer runs on: no host memory"
+    with serving(root, lambda each: Rejection(why=why) if isinstance(each, Suspend) else moving(each, is_done=True)):
+        with pytest.raises(Refused, match="no host memory"):
+            host.adjust(container(), suspending(is_on=True))
+
+
+def test_a_container_without_limits_is_never_called_suspended(root: Path, host: RunningHost) -> None:
+    with serving(root):
+        whole = msgspec.structs.replace(granted(WHOLE), suspended=True)
+        assert host.adjust(container(), whole).adjustment.enforces == {}
 
 
 @pytest.fixture

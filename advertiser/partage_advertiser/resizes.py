@@ -107,7 +107,7 @@ def content_of(pod: PodRef, meta: Meta) -> bytes:
 
 
 def suspension_reports(root: Path) -> str:
-    """crishim's reports on pods that were to be suspended; empty if there are none, or none that can be read."""
+    """Reports of crishim on pods that were to be suspended; empty if there are none, or none that can be read."""
     try:
         reports = READ_REPORTS.read((root / SUSPENDED_FILE).read_bytes())
     except (OSError, DecodeError):

@@ -26,10 +26,10 @@ from partage_crishim.pid_namespace import PidNamespaceCheck
 from partage_crishim.records import Records
 from partage_crishim.reservations import Reservations, since_boot
 from partage_crishim.resizes import Resizes
-from partage_crishim.suspensions import SuspensionFile
 from partage_crishim.rules.confinement import Confinement
 from partage_crishim.rules.guard import GuardPolicy
 from partage_crishim.settings import CrishimSettings
+from partage_crishim.suspensions import SuspensionFile
 from partage_plugins.api import NodeName
 from partage_plugins.errors import PartageError
 from partage_plugins.host import PluginHost

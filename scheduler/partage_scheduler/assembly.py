@@ -28,12 +28,14 @@ from partage_scheduler.eviction import EvictionSettings, Notices
 from partage_scheduler.extender.extender import Extender
 from partage_scheduler.metrics import Figures, TimedActivity
 from partage_scheduler.occupancy import OccupancyMetrics
+from partage_scheduler.placement.allocation_writer import AllocationWriter
 from partage_scheduler.placement.bindings import Bindings
 from partage_scheduler.placement.evictor import Evictor
 from partage_scheduler.placement.preemptor import Preemptor
 from partage_scheduler.placement.reserver import Reserver
 from partage_scheduler.placement.resized_pods import ResizedPods
 from partage_scheduler.placement.resizer import Resizer
+from partage_scheduler.placement.suspender import Suspender
 from partage_scheduler.placement.worker import SPARE_PART, Worker
 from partage_scheduler.published import published
 from partage_scheduler.settings import SchedulerSettings
@@ -59,6 +61,7 @@ class Parts:
     preemptor: Preemptor
     evictor: Evictor
     resizer: Resizer
+    suspender: Suspender
     resized_pods: ResizedPods
     reserver: Reserver | None
     """None if no cards are reserved from kubelet."""
@@ -117,6 +120,7 @@ def assemble(  # noqa: PLR0913 - said once, and by name
     )
     occupancy = OccupancyMetrics(core.cluster)
     figures.read(core, freshness, binder, authority, lambda: signer.key.id, occupancy.families)
+    writer = AllocationWriter(server, core, signer, authority=authority, figures=figures, within_s=within_s)
     extender = _extender(settings, core, bindings, server, status, preemptor, authority, figures)
     return Parts(
         core=core,
@@ -129,7 +133,8 @@ def assemble(  # noqa: PLR0913 - said once, and by name
         status=status,
         preemptor=preemptor,
         evictor=_evictor(settings, core, server, events, authority, figures),
-        resizer=_resizer(settings, server, core, signer, events, status, authority, figures, within_s),
+        resizer=_resizer(settings, core, writer, events, status, authority, figures),
+        suspender=Suspender(core, writer, preemptor, events=events, authority=authority, figures=figures),
         resized_pods=ResizedPods(server, core, namespace=settings.namespace, authority=authority, figures=figures),
         reserver=reserver,
         watchdog=Watchdog(activity, deadline_s=settings.plugin_deadline_s),
@@ -180,25 +185,21 @@ def _extender(  # noqa: PLR0913, PLR0917 - called once
 
 def _resizer(  # noqa: PLR0913, PLR0917 - called once
     settings: SchedulerSettings,
-    server: ApiServer,
     core: Core,
-    signer: Signer,
+    writer: AllocationWriter,
     events: Events,
     status: StatusWriter,
     authority: Authority,
     figures: Figures,
-    within_s: float,
 ) -> Resizer:
     return Resizer(
-        server,
         core,
-        signer,
+        writer,
         events=events,
         status=status,
         authority=authority,
         figures=figures,
         ours=None if settings.extender_address else settings.scheduler_name,
-        within_s=within_s,
     )
 
 

@@ -12,7 +12,9 @@ from typing import Final, Generic, Protocol, TypeVar
 
 from partage_base.kube.undecodable import Undecodable
 from partage_plugins.api import PodUid
-from partage_plugins.api.keys import ALLOCATION, RESIZED_PODS, SIGNATURE
+from partage_plugins.api.keys import ALLOCATION, RESIZED_PODS, SIGNATURE, SUSPENDED_PODS
+from partage_plugins.codecs.suspension import READ_REPORTS, Reports
+from partage_plugins.errors import DecodeError
 from partage_scheduler.cluster import Cluster, ClusterEvent
 from partage_scheduler.objects import ApiLease, ApiNode, ApiPod, ApiResourceClaim
 from partage_scheduler.objects.base import Meta
@@ -168,6 +170,8 @@ class HeartbeatHandler:
         self._ahead = wall_clock() - clock()
         self.resized: dict[str, str] = {}
         """Annotation of each existing Lease that names resized pods, by node."""
+        self._reports: dict[str, str] = {}
+        """Annotation of each Lease by which its node reports on suspended pods."""
 
     def listed(self, items: Iterable[ApiLease], _unread: Sequence[Undecodable] = (), /) -> None:
         leases = {lease.name: lease for lease in items}
@@ -178,6 +182,7 @@ class HeartbeatHandler:
 
     def changed(self, item: ApiLease) -> None:
         self.resized[item.name] = item.metadata.annotations.get(RESIZED_PODS, "")
+        self._report(item.name, item.metadata.annotations.get(SUSPENDED_PODS, ""))
         self._beat(item.name, _moment(item.spec.renew_time))
 
     def gone(self, item: ApiLease) -> None:
@@ -186,8 +191,15 @@ class HeartbeatHandler:
     def undecodable(self, which: Undecodable) -> None:
         self._no_more(which.key[1])
 
+    def _report(self, name: str, text: str) -> None:
+        if text != self._reports.pop(name, ""):
+            self._queue.happened(self._cluster.reported(name, _reports(text)), self._clock())
+        if text:
+            self._reports[name] = text
+
     def _no_more(self, name: str) -> None:
         self.resized.pop(name, None)
+        self._report(name, "")
         self._beat(name, None)
 
     def _beat(self, name: str, at: float | None) -> None:
@@ -260,6 +272,14 @@ def _moment(text: str | None) -> float | None:
         return datetime.fromisoformat(text).timestamp() if text else None
     except ValueError:
         return None
+
+
+def _reports(text: str) -> Reports:
+    """The reports of a node; none if they can't be read, so that its suspended pods count with their cards."""
+    try:
+        return READ_REPORTS.read(text) if text else {}
+    except DecodeError:
+        return {}
 
 
 class ResourceClaimHandler:

@@ -66,6 +66,7 @@ class Leader:
         self._tasks.start(self._parts.preemptor.run(), name="preempting")
         self._tasks.start(self._parts.evictor.run(), name="evicting")
         self._tasks.start(self._parts.resizer.run(), name="resizing")
+        self._tasks.start(self._parts.suspender.run(), name="suspending")
         self._tasks.start(self._parts.resized_pods.run(), name="naming resized pods")
         self._tasks.start(self._parts.occupancy.run(), name="counting what is used")
         if self._parts.reserver is not None:

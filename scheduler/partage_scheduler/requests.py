@@ -55,9 +55,10 @@ class RequestReader:
         self._known = Cache[bytes, _Known](_MOST_BYTES)
 
     def of(self, pod: ApiPod) -> PodRequest:
-        """The pod's request for devices, CPU and memory; raises errors of dialects, and one for a malformed gang or suspension.
+        """The pod's request for devices, CPU and memory.
 
-        A pod that exceeds the size limits is rejected, because it was not decoded as a whole.
+        Raises errors of dialects, and one for a malformed gang or an unknown word about suspension. A pod that exceeds
+        the size limits is rejected, because it was not decoded as a whole.
         """
         if pod.excess:
             raise Refused(pod.excess)

@@ -14,7 +14,7 @@ MOVABLE: Final = "movable"
 RESIZE: Final = "resize"
 """Occurs in no allocation: a node that announces it can enforce a higher `gen` while containers run."""
 SUSPENDED: Final = "suspended"
-"""The pod's memory is off its cards, and nothing of it may start: a node that ignored this would give them out twice."""
+"""The pod's memory is off its cards, and nothing of it starts: a node that ignored this would give them out twice."""
 CRIT: Final = (BUDGETS, MOVABLE, RESIZE, SUSPENDED)
 
 

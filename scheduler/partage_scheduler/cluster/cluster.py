@@ -14,7 +14,7 @@ Pure: it passes changes on to the decider and the predicates, and reads no clock
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
 
@@ -27,6 +27,7 @@ from partage_plugins.api import (
     PodRequest,
     PodUid,
 )
+from partage_plugins.codecs.suspension import SuspensionReport
 from partage_scheduler.claims import ClaimBook, ClaimGrant
 from partage_scheduler.cluster.cluster_events import NOTHING, ClusterEvent
 from partage_scheduler.cluster.fleet import Fleet, Known
@@ -34,6 +35,7 @@ from partage_scheduler.cluster.kept import Kept
 from partage_scheduler.cluster.placed_pods import PlacedPod, PlacedPods, counts_otherwise, gang_of, lower
 from partage_scheduler.cluster.promised import Promised
 from partage_scheduler.cluster.refusals import Refusals
+from partage_scheduler.cluster.suspended import Suspensions
 from partage_scheduler.cluster.unknown import Closed, UnreadPods, everywhere
 from partage_scheduler.cluster.verified import Held, Unknown, Verified
 from partage_scheduler.cluster.what_if import WhatIf
@@ -82,7 +84,8 @@ class Cluster:
         self.claims = ClaimBook(decider, self._inventory_of, ours=settings.claims_of)
         self.placed_pods, self._closed, self.verified = PlacedPods(), Closed(), Verified(trusted, asks, told)
         self._promised = Promised()
-        self.kept = Kept(decider, predicates)
+        self.suspensions = Suspensions(self.placed_pods)
+        self.kept = Kept(decider, predicates, self.suspensions)
         self._pointless: list[ApiPod] = []
         self._unread, self._refusals = UnreadPods(), Refusals()
 
@@ -169,6 +172,14 @@ class Cluster:
         """Renewal time of a node's heartbeat Lease, on the same clock as `now`; None if there is no Lease."""
         return self.fleet.beats(NodeName(name), renewed_s, now)
 
+    def reported(self, name: str, reports: Mapping[PodUid, SuspensionReport]) -> Causes:
+        """What a node reports, on its heartbeat Lease, of pods that it was told to suspend."""
+        return _FREED if self.suspensions.told(NodeName(name), reports) else NOTHING
+
+    def waits_on(self, uid: PodUid, node: NodeName) -> bool:
+        """Whether a pending pod is to be placed on this node."""
+        return node in {self.kept.node_of(uid), self._promised.node_of(uid)}
+
     def relisted_nodes(self, nodes: Iterable[ApiNode]) -> Causes:
         listed = {node.name: node for node in nodes}
         cluster_events = NOTHING
@@ -240,7 +251,7 @@ class Cluster:
         return self.claims.assume(pod, decision)
 
     def rebook(self, uid: PodUid, before: Allocation, now: Allocation) -> Causes:
-        """Replaces a pod's allocation when a resize starts or is undone; no-op if another allocation counts."""
+        """Replaces a pod's allocation when a resize or suspension starts or is undone; no-op if another one counts."""
         placed = self.placed_pods.get(uid)
         if placed is None or placed.allocation is not before:
             return NOTHING
@@ -248,6 +259,7 @@ class Cluster:
         if known is not None:
             self._count_no_more(placed)
         placed.rebook(now)
+        self.placed_pods.update(placed, placed.pod)
         if known is not None:
             self._count(placed, known)
         self._pointless += self.kept.yields(placed.node, placed.pod.priority)

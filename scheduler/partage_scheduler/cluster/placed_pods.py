@@ -73,6 +73,7 @@ class PlacedPods:
         self._gangs: dict[Gang, Counter[NodeName]] = {}
         self._priorities: Counter[int] = Counter()
         self._wishing: dict[PodUid, PlacedPod] = {}
+        self._suspended: dict[PodUid, PlacedPod] = {}
 
     def __len__(self) -> int:
         return len(self._placed_pods)
@@ -107,6 +108,10 @@ class PlacedPods:
         """Pods with other amounts than they first requested; few, if any."""
         return (each for each in self._wishing.values() if each.is_resized)
 
+    def suspended(self) -> tuple[PlacedPod, ...]:
+        """Pods whose allocation suspends them; few, if any."""
+        return tuple(self._suspended.values())
+
     def has_lower(self, priority: int) -> bool:
         return min(self._priorities, default=priority) < priority
 
@@ -120,6 +125,7 @@ class PlacedPods:
         uid = placed.pod.uid
         del self._placed_pods[uid], self._on[placed.node][uid]
         self._wishing.pop(uid, None)
+        self._suspended.pop(uid, None)
         if not self._on[placed.node]:
             del self._on[placed.node]
         priority = placed.pod.priority
@@ -140,6 +146,10 @@ class PlacedPods:
             self._wishing[placed.pod.uid] = placed
         else:
             self._wishing.pop(placed.pod.uid, None)
+        if placed.held.allocation.suspended is not None:
+            self._suspended[placed.pod.uid] = placed
+        else:
+            self._suspended.pop(placed.pod.uid, None)
 
     def _count(self, pod: ApiPod, node: NodeName, sign: int) -> None:
         gang = gang_of(pod)

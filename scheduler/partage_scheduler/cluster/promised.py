@@ -34,6 +34,10 @@ class Promised:
         self._by_pod[pod.uid] = _Promise(node, pod.priority, needs)
         return before is not None and before != self._by_pod[pod.uid]
 
+    def node_of(self, uid: PodUid) -> NodeName | None:
+        promise = self._by_pod.get(uid)
+        return None if promise is None else promise.node
+
     def remove(self, uid: PodUid) -> bool:
         return self._by_pod.pop(uid, None) is not None
 

@@ -1,4 +1,4 @@
-"""What-if view of the cluster cache: some pods removed, others added, or other devices.
+"""What-if view of the cluster cache: some pods removed or suspended, others added, or other devices.
 
 While the context is open, all queries see the changed state; on exit everything is restored.
 """
@@ -13,6 +13,7 @@ from partage_plugins.api import Allocation, Inventory, NodeName, PodUid, Resourc
 from partage_scheduler.claims import ClaimBook
 from partage_scheduler.cluster.fleet import Fleet
 from partage_scheduler.cluster.placed_pods import PlacedPod
+from partage_scheduler.cluster.suspended import count_as, without_cards
 from partage_scheduler.cluster.unknown import Closed
 from partage_scheduler.decision import Decider, Decision
 from partage_scheduler.predicates import Predicates
@@ -34,6 +35,8 @@ class WhatIf:
         self._over: list[Allocation] = []
         self._placed: list[PodUid] = []
         self._equipped: set[NodeName] = set()
+        self._suspended: dict[PodUid, tuple[PlacedPod, Allocation]] = {}
+        """Suspended pods, with what counts for them otherwise."""
 
     def remove(self, placed: PlacedPod) -> None:
         uid = placed.pod.uid
@@ -63,6 +66,15 @@ class WhatIf:
         self._closed.put(placed)
         self._take(self._let_go.pop(placed.pod.uid, []))
 
+    def suspend(self, placed: PlacedPod) -> None:
+        """Takes its cards from a pod that stays."""
+        self._suspended[placed.pod.uid] = placed, placed.allocation
+        count_as(self._decider, placed, without_cards(placed.allocation))
+
+    def resume(self, placed: PlacedPod) -> None:
+        _, allocation = self._suspended.pop(placed.pod.uid)
+        count_as(self._decider, placed, allocation)
+
     def equip(self, node: NodeName, inventory: Inventory) -> None:
         """Gives the node these devices."""
         self._equipped.add(node)
@@ -85,6 +97,8 @@ class WhatIf:
             self._decider.replace_inventory(node, self._fleet.told(self._fleet[node].inventory))
         for placed in tuple(self._away.values()):
             self.back(placed)
+        for placed, _ in tuple(self._suspended.values()):
+            self.resume(placed)
         self._take(self._over)
 
     def _give_back(self, held: Iterable[Allocation]) -> None:

@@ -16,6 +16,7 @@ from partage_scheduler.cycle import lacks
 from partage_scheduler.explanation.nodes import Explained, explain
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.preemption import VictimFinder, Victims
+from partage_scheduler.resize.resuming import suspended_words
 
 State = Literal["on a node", "ended", "being deleted", "gated", "gathering", "not ours", "waits", "fits"]
 _UNREAD: Final = "asks for no card in words that partage reads"
@@ -71,7 +72,7 @@ def stand(  # noqa: PLR0913 - said once, and by name
     `ours`: the one scheduler that this state belongs to; None: any that the pod names.
     """
     if pod.node or pod.is_terminal or pod.is_going:
-        return _placed(finder, pod, flagged)
+        return _placed(finder, pod, flagged, now)
     if ours is not None and pod.spec.scheduler_name != ours:
         return _not_ours(finder, pod, now, ours)
     if pod.spec.scheduling_gates:
@@ -86,7 +87,7 @@ def stand(  # noqa: PLR0913 - said once, and by name
         return _stands(pod, "waits", _why(error))
 
 
-def _placed(finder: VictimFinder, pod: ApiPod, flagged: Mapping[PodUid, str]) -> PodReport:
+def _placed(finder: VictimFinder, pod: ApiPod, flagged: Mapping[PodUid, str], now: float) -> PodReport:
     if pod.is_terminal:
         return _stands(pod, "ended", f"it has ended: {pod.status.phase}")
     if not pod.node:
@@ -96,6 +97,8 @@ def _placed(finder: VictimFinder, pod: ApiPod, flagged: Mapping[PodUid, str]) ->
     for local, held in finder.cluster.claims.held(pod):
         given += tuple(replace(each, container=f"claim {local}") for each in _given(held))
     words = flagged.get(pod.uid) or f"it is on node {pod.node}" + ("" if given else ", without cards")
+    if placed is not None and (suspended := suspended_words(finder.cycle, placed, now)):
+        words += f"; it is {suspended}"
     words += "".join(f"; {each.reason}: {each.message}" for each in pod.status.conditions if each.type == RESIZED)
     return _stands(pod, "on a node", words, node=pod.node, given=given)
 

@@ -16,6 +16,7 @@ import msgspec
 
 from partage_base.daemon.logs import Repeats
 from partage_base.kube import ApiServer, Backoff, Conflict, KubeError, NotFound, pod_path
+from partage_plugins.api import PodUid
 from partage_plugins.errors import PartageError, PluginBroken
 from partage_scheduler.api import Events, StatusWriter
 from partage_scheduler.cycle import Unschedulable
@@ -38,9 +39,11 @@ class _Nominate(msgspec.Struct, frozen=True):
 
 class _Delete(msgspec.Struct, frozen=True):
     victim: ApiPod
-    of: ApiPod
+    of: PodUid
     """The pod for which it is deleted."""
     node: str
+    why: str = ""
+    """Why it was not suspended, if it was to be."""
 
 
 class Preemptor:
@@ -73,10 +76,15 @@ class Preemptor:
         if considered.node is not None:
             self._nominate(stay.pod, considered.node)
             for victim in considered.victims:
-                self._do(_Delete(victim, stay.pod, considered.node))
+                self._do(_Delete(victim, stay.pod.uid, considered.node))
         elif considered.is_hopeless:
             self._nominate(stay.pod, "")
         return considered.stay
+
+    def evict(self, victim: ApiPod, of: PodUid, node: str, why: str) -> None:
+        """Deletes a victim that was to be suspended."""
+        self._preemption.finder.sent_away((victim.uid,))
+        self._do(_Delete(victim, of, node, why))
 
     def disappoint(self) -> None:
         """Withdraws nominations of pods that lost their held resources to others."""
@@ -94,8 +102,8 @@ class Preemptor:
             match job:
                 case _Nominate(pod, node):
                     await self._write(pod, node)
-                case _Delete(victim, of, node):
-                    await self._send_away(victim, of, node)
+                case _Delete():
+                    await self._send_away(job)
 
     def _nominate(self, pod: ApiPod, node: str) -> None:
         if not self._status.is_nominated(pod, node):
@@ -113,8 +121,8 @@ class Preemptor:
         except KubeError as error:  # it only informs others; the resources are held anyway
             self._say("a nomination was not written", pod, str(error))
 
-    async def _send_away(self, victim: ApiPod, of: ApiPod, node: str) -> None:
-        backoff = Backoff(first_s=0.2, most_s=5.0)
+    async def _send_away(self, job: _Delete) -> None:
+        victim, backoff = job.victim, Backoff(first_s=0.2, most_s=5.0)
         for tries_left in reversed(range(TRIES)):
             try:
                 await self._status.condition(victim, *_DISRUPTION)
@@ -130,7 +138,8 @@ class Preemptor:
                 await asyncio.sleep(backoff.after(error))
             else:
                 self._ended("preempted")
-                self._events.happened(victim, "Preempted", f"Preempted by pod {of.uid} on node {node}", "Preempting")
+                note = f"Preempted by pod {job.of} on node {job.node}"
+                self._events.happened(victim, "Preempted", f"{note}: {job.why}" if job.why else note, "Preempting")
                 return
 
     def _failed(self, victim: ApiPod, why: str) -> None:

@@ -5,7 +5,8 @@ by everything that other decisions use: filters, plugins, resources held for oth
 leave, as many as possible are put back: first those whose budget allows no disruption, then the more important ones.
 
 Pods that are already being deleted cost nothing if they will be gone soon. Their owners choose the grace period, so a
-pod whose grace period takes years, or is over, counts like any other. Nothing is changed here.
+pod whose grace period takes years, or is over, counts like any other. Of a victim that may be suspended only its cards
+are taken, if that suffices. Nothing is changed here.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from partage_plugins.api import GPU, NodeName, PodRequest, PodUid, Slot
+from partage_plugins.api import GPU, NodeName, PodRequest, PodUid, Slot, SuspendedFor
 from partage_plugins.api.reasons import Reason
 from partage_scheduler.cluster import Cluster
 from partage_scheduler.cluster.placed_pods import PlacedPod
@@ -30,6 +31,7 @@ from partage_scheduler.objects import ApiPod
 from partage_scheduler.preemption.budgets import Budgets
 from partage_scheduler.preemption.estimate import guess
 from partage_scheduler.preemption.importance import Cost, by_importance, cost_of
+from partage_scheduler.preemption.suspension import may_suspend
 
 NEVER: Final = "Never"
 _ELSEWHERE: Final = Reason("elsewhere", "another node is looked at")
@@ -51,7 +53,9 @@ class Victims(Struct, frozen=True, kw_only=True):
 
     decision: Decision
     pods: tuple[ApiPod, ...]
-    """The most important first; empty if it suffices that pods leave which are already being deleted."""
+    """The most important first; empty if it suffices that pods leave which are already being deleted or suspended."""
+    suspended: frozenset[PodUid] = frozenset()
+    """Those of them that stay on the node and give up their cards for a while."""
     violations: int
     """Number of them whose budget does not allow their disruption."""
     cost: Cost
@@ -88,6 +92,8 @@ class _Look(Struct, frozen=True):
     slot: Slot
     now: float
     forced: frozenset[PodUid] = frozenset()
+    suspends: bool = True
+    """Whether victims may be suspended."""
 
 
 class VictimFinder:
@@ -116,6 +122,12 @@ class VictimFinder:
         is_own_enough = victim.spec.termination_grace_period_seconds <= self._longest_grace_s and not victim.is_going
         return None if is_own_enough else self._longest_grace_s
 
+    def is_sent_away(self, pod: PodUid) -> bool:
+        return self._utc() < self._sent_away.get(pod, 0.0)
+
+    def suspended_for(self, pod: ApiPod) -> SuspendedFor:
+        return SuspendedFor(by=pod.uid, at=int(self._utc()))
+
     def stays(self, pod: PodUid) -> None:
         """Records that a pod could not be deleted."""
         self._sent_away.pop(pod, None)
@@ -142,13 +154,16 @@ class VictimFinder:
         return best or NoVictims(nodes=nodes, helpless=len(helpless), is_partial=is_partial)
 
     def victims_on(self, pod: ApiPod, node: NodeName, now: float, *, chosen: Collection[PodUid] = ()) -> Victims | None:
-        """Victims on a known node, among them those already `chosen`; None if preemption does not suffice."""
+        """Victims on a known node, among them those already `chosen`; None if preemption does not suffice.
+
+        None of them is suspended: the caller deletes them.
+        """
         if pod.spec.preemption_policy == NEVER:
             return None
         request = self._cycle.request(pod)
         with self.cluster.kept.lifted(pod):
             guessed = self._guess(pod, request, node)
-            look = _Look(pod, request, node, self._slot(node), now, frozenset(chosen))
+            look = _Look(pod, request, node, self._slot(node), now, frozenset(chosen), suspends=False)
             return None if guessed is None else self._look(look, guessed)
 
     def _helpless(self, pod: ApiPod, request: PodRequest, now: float) -> frozenset[NodeName]:
@@ -187,7 +202,8 @@ class VictimFinder:
         if not lower:
             return None
         free = [placed.pod.uid for placed in lower if self._leaves(placed.pod)]
-        staying = [placed for placed in present if placed.pod.uid not in free]
+        gone = {*free, *(placed.pod.uid for placed in lower if placed.allocation.suspended is not None)}
+        staying = [placed for placed in present if placed.pod.uid not in gone]  # on the cards
         room = self._cycle.decider.free(node)
         for placed in lower:
             room = plus(room, placed.needs) if placed.pod.uid in free else room
@@ -207,6 +223,9 @@ class VictimFinder:
             world.without_ended_claims(look.node)
             for placed in (*leaving, *must):
                 world.remove(placed)
+            for placed in may:
+                if placed.allocation.suspended is not None:
+                    world.suspend(placed)
             for some in ([placed for placed in guessed if placed in may], may):
                 for placed in some:
                     world.remove(placed)
@@ -234,13 +253,33 @@ class VictimFinder:
                 victims.append(placed)
             else:
                 decision = without
-        return self._victims(decision, by_importance(victims))
+        return self._suspending(look, world, decision, by_importance(victims))
 
-    def _victims(self, decision: Decision, victims: list[PlacedPod]) -> Victims:
+    def _suspending(self, look: _Look, world: WhatIf, decision: Decision, victims: Sequence[PlacedPod]) -> Victims:
+        """Suspends those of the victims that need only give up their cards, and may."""
+        inventory, suspended = self.cluster.inventory(look.node), list[PlacedPod]()
+        for placed in victims:
+            if not look.suspends or not may_suspend(placed, inventory):
+                continue
+            world.back(placed)
+            world.suspend(placed)
+            without = self._decision(look)
+            if without is None:
+                world.resume(placed)
+                world.remove(placed)
+            else:
+                decision = without
+                suspended.append(placed)
+        for placed in suspended:
+            world.resume(placed)
+        return self._victims(decision, victims, frozenset(placed.pod.uid for placed in suspended))
+
+    def _victims(self, decision: Decision, victims: Sequence[PlacedPod], suspended: frozenset[PodUid]) -> Victims:
         cost = self._cost(victims)
         return Victims(
             decision=decision,
             pods=tuple(placed.pod for placed in victims),
+            suspended=suspended,
             violations=cost.violations,
             cost=cost,
         )

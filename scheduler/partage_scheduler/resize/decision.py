@@ -53,6 +53,8 @@ class Resizes:
         before = placed.allocation
         if wanted.containers == before.containers:
             return None
+        if before.suspended is not None:
+            return Stays(placed.pod, "the pod is suspended", waits)
         try:
             why = self._in_the_way(placed, wanted, now)
         except PluginBroken:

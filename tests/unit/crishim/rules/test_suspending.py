@@ -1,4 +1,4 @@
-"""A signed allocation suspends a pod: its room is free for others once nothing of it is on its cards, and not before."""
+"""A signed allocation suspends a pod: others may have its room once nothing of it is on its cards, and not before."""
 
 from __future__ import annotations
 

@@ -130,9 +130,9 @@ def test_a_broker_that_is_away_refuses_no_suspension_and_one_that_refuses_is_quo
     with pytest.raises(Refused, match="no broker answers"):
         host.adjust(container(), suspending(is_on=False))
     why = "container main of pod trainer runs on: no host memory"
-    with serving(root, lambda each: Rejection(why=why) if isinstance(each, Suspend) else moving(each, is_done=True)):
-        with pytest.raises(Refused, match="no host memory"):
-            host.adjust(container(), suspending(is_on=True))
+    answering = lambda each: Rejection(why=why) if isinstance(each, Suspend) else moving(each, is_done=True)  # noqa: E731
+    with serving(root, answering), pytest.raises(Refused, match="no host memory"):
+        host.adjust(container(), suspending(is_on=True))
 
 
 def test_a_container_without_limits_is_never_called_suspended(root: Path, host: RunningHost) -> None:

@@ -91,9 +91,11 @@ def _strange(about: About, node: str, uses: Uses, known: Cards) -> Iterator[Find
 
 
 def _too_much(about: About, node: str, uses: Uses, known: Cards) -> Iterator[Finding]:
+    """What exceeds a card. Others may have the room of suspended pods."""
     by_card: dict[CardId, list[tuple[SeenPod, Usage]]] = {}
     for pod, usage in uses:
-        by_card.setdefault(usage.card, []).append((pod, usage))
+        if pod.allocation is not None and pod.allocation.suspended is None:
+            by_card.setdefault(usage.card, []).append((pod, usage))
     for id_, held in by_card.items():
         names = ", ".join(pod.name for pod, _ in held)
         share = sum(usage.share_milli for _, usage in held)

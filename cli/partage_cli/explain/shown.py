@@ -53,9 +53,10 @@ def _ways_out(pod: PodReport, found: Explained) -> Iterator[str]:
     for help_ in found.helps:
         yield f"would fit on {help_.node} with {help_.change}"
     if (displaced := pod.displaces) is not None:
-        who = ", ".join(displaced.pods) or "pods that are being deleted already"
+        pods = (f"{pod} (is suspended)" if pod in displaced.suspended else pod for pod in displaced.pods)
+        who = ", ".join(pods) or "pods that are being deleted or suspended already"
         against = f", {displaced.violations} of them against a budget" if displaced.violations else ""
-        yield f"would fit on {displaced.node} by preemption, after these leave{against}: {who}"
+        yield f"would fit on {displaced.node} by preemption, after these make room{against}: {who}"
     elif not found.helps and not found.absent:
         yield "no single change was found with which it would fit"
 

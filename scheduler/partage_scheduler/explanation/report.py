@@ -36,7 +36,9 @@ class GivenCard(Struct, frozen=True, kw_only=True):
 class Displaced(Struct, frozen=True, kw_only=True):
     node: NodeName
     pods: tuple[str, ...]
-    """As namespace/name."""
+    """As namespace/name; deleted or suspended."""
+    suspended: tuple[str, ...] = ()
+    """Those of them that are suspended."""
     violations: int
     """PodDisruptionBudgets violated."""
 
@@ -55,7 +57,7 @@ class PodReport(Struct, frozen=True, kw_only=True):
     given: tuple[GivenCard, ...] = ()
     explained: Explained | None = None
     displaces: Displaced | None = None
-    """Pods that preemption would evict, if nothing else makes it fit."""
+    """Pods that preemption would evict or suspend, if nothing else makes it fit."""
 
 
 def stand(  # noqa: PLR0913 - said once, and by name
@@ -139,8 +141,11 @@ def _why(error: DecodeError | Refused) -> str:
 
 
 def _displaced(victims: Victims) -> Displaced:
-    names = tuple(f"{each.namespace}/{each.name}" for each in victims.pods)
-    return Displaced(node=victims.node, pods=names, violations=victims.violations)
+    names = {each.uid: f"{each.namespace}/{each.name}" for each in victims.pods}
+    suspended = tuple(name for uid, name in names.items() if uid in victims.suspended)
+    return Displaced(
+        node=victims.node, pods=tuple(names.values()), suspended=suspended, violations=victims.violations
+    )
 
 
 def _given(allocation: Allocation) -> Iterator[GivenCard]:

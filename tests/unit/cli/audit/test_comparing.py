@@ -31,6 +31,7 @@ from partage_plugins.api import (
     PodRef,
     PodRequest,
     PodUid,
+    SuspendedFor,
     grantee_of,
 )
 from partage_plugins.api.keys import ALLOCATION, BUDGET, CONTAINER, PREFIX, SIGNATURE
@@ -314,3 +315,12 @@ def test_memory_that_moves_is_given_away_twice_only_beyond_what_the_operator_all
     assert wrong(of_cards.cards(cluster(*pods[:2]))) == [
         f"card m-0 of node m, held by team/a, team/b: {24 << 30} of its {16 << 30} bytes are given away"
     ]
+
+
+def test_the_room_of_a_suspended_pod_may_be_given_to_another() -> None:
+    both = [allocated("a", 700), allocated("b", 700)]
+    assert len(wrong(of_cards.cards(cluster(*both)))) == 2
+    suspended = replace(granted("uid-a", "m", 0, 700), gen=2, suspended=SuspendedFor(by=PodUid("uid-b"), at=0))
+    text = encode_allocation(suspended)
+    notes = {ALLOCATION: text, SIGNATURE: sign(text, PRIVATE)}
+    assert wrong(of_cards.cards(cluster(pod("a", node="m", milli=700, annotations=notes), both[1]))) == []

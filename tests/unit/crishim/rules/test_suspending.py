@@ -24,8 +24,8 @@ def of(uid: str, gen: int, *, suspended: bool, container: str = "main") -> Docum
     return allocation(grant(share=700), pod=uid, gen=gen, container=container, **more)
 
 
-def pod(uid: str, gen: int = 1, *, suspended: bool = False, **more: int) -> Create:
-    return Create(uid=uid, annotations=signed(of(uid, gen, suspended=suspended)), **more)
+def pod(uid: str, gen: int = 1, *, suspended: bool = False, attempt: int = 0) -> Create:
+    return Create(uid=uid, annotations=signed(of(uid, gen, suspended=suspended)), attempt=attempt)
 
 
 def hand_over(stage: Stage, uid: str, gen: int, *, suspended: bool = True, **more: str) -> None:

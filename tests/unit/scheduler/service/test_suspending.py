@@ -121,7 +121,7 @@ async def test_if_the_other_pod_goes_before_it_is_done_it_stays(api: FakeApi, tm
 
 @pytest.mark.parametrize("is_done", [False, True])
 async def test_another_scheduler_goes_on_with_what_is_on_pods_and_leases(
-    api: FakeApi, tmp_path: Path, is_done: bool
+    api: FakeApi, tmp_path: Path, *, is_done: bool
 ) -> None:
     full(api)
     async with scheduler(api, settings_below(tmp_path, elect=False)):

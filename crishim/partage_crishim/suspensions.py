@@ -45,8 +45,12 @@ class SuspensionFile:
         self._reports = {uid: report for uid, report in self._reports.items() if uid in uids}
 
     def write(self) -> None:
-        """Write the file if anything changed; raises `OSError`."""
-        if self._reports != (self._written or {}):
+        """Write the file if anything changed; without reports there is none. Raises `OSError`."""
+        if self._reports == self._written:
+            return
+        if self._reports:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_whole(self._path, msgspec.json.encode(self._reports))
-            self._written = dict(self._reports)
+        else:
+            self._path.unlink(missing_ok=True)
+        self._written = dict(self._reports)

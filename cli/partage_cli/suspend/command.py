@@ -16,7 +16,9 @@ from partage_cli.tables import amount, pod_name
 from partage_isolation.wire.client import BrokerClient
 from partage_isolation.wire.messages import Suspend, Suspended
 from partage_plugins.api.names import ContainerKey
-from partage_plugins.errors import Refused
+from partage_plugins.api.places import SUSPENDED_FILE
+from partage_plugins.codecs.suspension import READ_REPORTS
+from partage_plugins.errors import DecodeError, Refused
 
 _LOOK_S: Final = 0.1
 _TELL_S: Final = 2.0
@@ -79,6 +81,8 @@ def _ask(root: Path, pod: str, container: str | None, *, is_on: bool, wait_s: fl
         click.echo(SIMULATED, err=True)
     broker = BrokerClient(root)
     targets = chosen(broker.tell(), pod, container=container, card=None)
+    if not is_on:
+        _require_not_by_scheduler(root, pod, targets)
     ends_s = time.monotonic() + wait_s
     told_s = time.monotonic()
     while True:
@@ -94,6 +98,19 @@ def _ask(root: Path, pod: str, container: str | None, *, is_on: bool, wait_s: fl
         click.echo(_line(target, answers[target.grantee.key]))
     if not is_done and wait_s:
         raise Refused(f"pod {pod} is on its way after {wait_s:g} s; `partage top` shows how far, asking again waits on")
+
+
+def _require_not_by_scheduler(root: Path, pod: str, targets: Sequence[Target]) -> None:
+    """Refuse for a pod whose room the scheduler gives to another."""
+    try:
+        reports = READ_REPORTS.read((root / SUSPENDED_FILE).read_bytes())
+    except (OSError, DecodeError):  # the scheduler has no report of it either
+        return
+    if any(report.is_done for each in targets if (report := reports.get(each.grantee.pod.uid)) is not None):
+        raise Refused(
+            f"pod {pod} is suspended by the scheduler, which resumes it when its room is free again; `partage explain` "
+            "says what it waits for"
+        )
 
 
 def _keys(targets: Sequence[Target]) -> tuple[ContainerKey, ...]:

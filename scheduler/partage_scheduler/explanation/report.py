@@ -143,9 +143,7 @@ def _why(error: DecodeError | Refused) -> str:
 def _displaced(victims: Victims) -> Displaced:
     names = {each.uid: f"{each.namespace}/{each.name}" for each in victims.pods}
     suspended = tuple(name for uid, name in names.items() if uid in victims.suspended)
-    return Displaced(
-        node=victims.node, pods=tuple(names.values()), suspended=suspended, violations=victims.violations
-    )
+    return Displaced(node=victims.node, pods=tuple(names.values()), suspended=suspended, violations=victims.violations)
 
 
 def _given(allocation: Allocation) -> Iterator[GivenCard]:

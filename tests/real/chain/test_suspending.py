@@ -1,4 +1,4 @@
-"""A pod is suspended for one of a higher priority in place of being deleted, and goes on afterwards as if nothing was."""
+"""A pod is suspended for one of a higher priority in place of being deleted, and goes on afterwards as before."""
 
 from __future__ import annotations
 
@@ -61,6 +61,7 @@ def test_it_makes_room_waits_over_restarts_of_all_daemons_and_goes_on(chain: Cha
     beside = chain.pod("beside", limits={GPU_MILLI: "300", GPU_MEMORY: "1Gi"}, annotations=there)
     beside.wait_why("GPU share")
     assert is_suspended(chain, low)
+    assert chain.allocation(low).suspended is not None
     assert ask(new, "take 1000") == "took 1000"
 
     new.delete_and_wait(grace_s=0)

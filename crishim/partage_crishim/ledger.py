@@ -73,7 +73,10 @@ class CardLedger:
         """
         starts_nothing, uid = allocation.suspended is not None, allocation.pod
         async with self._table(fresh=False) as (table, listing):
-            is_closed = not starts_nothing or self._records.floor(uid) >= allocation.gen
+            floor = self._records.floor(uid)
+            if starts_nothing:
+                require_not_older(allocation.gen, floor)
+            is_closed = not starts_nothing or floor == allocation.gen
             if is_closed and not _without(allocation, listing, table.reservations, self._records.regrants()):
                 return ()
         async with self._table(fresh=True) as (table, listing):

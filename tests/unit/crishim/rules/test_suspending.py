@@ -102,6 +102,19 @@ def test_a_pod_that_has_no_container_just_now_is_suspended_by_starting_none(stag
     assert "older" in crishim.refusal(pod("a", 1))
 
 
+def test_an_older_allocation_that_comes_again_suspends_nothing_even_if_no_container_runs(
+    stage: Stage, crishim: Crishim
+) -> None:
+    suspended(stage, crishim)
+    hand_over(stage, "a", 3, suspended=False)
+    assert look(crishim) == [3]
+    stage.runtime.listed.clear()
+    hand_over(stage, "a", 2)
+    look(stage.crishim())
+    assert report(stage) == {}
+    assert "older" in faults(stage)[0]
+
+
 def test_another_crishim_knows_what_this_one_reported(stage: Stage, crishim: Crishim) -> None:
     suspended(stage, crishim)
     again = stage.crishim()

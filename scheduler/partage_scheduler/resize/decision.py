@@ -18,7 +18,8 @@ from partage_scheduler.cluster.placed_pods import PlacedPod
 from partage_scheduler.cycle import Cycle
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.quotas import Quotas
-from partage_scheduler.resize.wanted import as_request, grows, most, wanted_of
+from partage_scheduler.resize.room import no_room
+from partage_scheduler.resize.wanted import grows, most, wanted_of
 
 
 class Granted(Struct, frozen=True):
@@ -85,21 +86,6 @@ class Resizes:
         before = placed.allocation
         if not grows(before, wanted):
             return None
-        if (reason := self._cluster.fleet.why_not(placed.node, now)) is not None:
-            return str(reason)
         if (reason := self._quotas.against(placed.pod, wanted)) is not None:
             return str(reason)
-        request, decider = as_request(self._cycle.request(placed.pod), most(wanted, before)), self._cycle.decider
-        with self._cluster.kept.lifted(placed.pod):
-            decider.give_back(placed.pod.uid)
-            try:
-                found = decider.decide_on(request, placed.node)
-                why = decider.said_of(request, placed.node) if found is None else None
-            finally:
-                decider.take(before, placed.needs)
-        if found is None:
-            return f"no room beside the others on its cards of node {placed.node}: {why}"
-        given = {name: {grant.card for grant in grants} for name, grants in found.allocation.of(GPU).items()}
-        if given != {name: {grant.card for grant in grants} for name, grants in wanted.of(GPU).items()}:
-            return "the plugins of the scheduler would give it other cards"
-        return None
+        return no_room(self._cycle, placed, most(wanted, before), now)

@@ -1,42 +1,21 @@
-"""Whether a suspended pod may have its cards again, and what it waits for. Pure.
-
-Decided as growth from nothing to what it has: by the same plugins as a new pod, on the pod's node and cards, beside all
-other pods and beside resources kept for pods of at least its priority.
-"""
+"""Whether a suspended pod may have its cards again, and what it waits for. Pure."""
 
 from __future__ import annotations
 
-from partage_plugins.api import GPU
 from partage_plugins.errors import PartageError, PluginBroken
 from partage_scheduler.cluster.placed_pods import PlacedPod
 from partage_scheduler.cycle import Cycle
-from partage_scheduler.resize.wanted import as_request
+from partage_scheduler.resize.room import no_room
 
 
 def against_resuming(cycle: Cycle, placed: PlacedPod, now: float) -> str | None:
     """Why it can't have them now; None if it can. Raises only `PluginBroken`."""
-    cluster, decider, before = cycle.cluster, cycle.decider, placed.allocation
-    if (reason := cluster.fleet.why_not(placed.node, now)) is not None:
-        return str(reason)
     try:
-        request = as_request(cycle.request(placed.pod), before)
-        with cluster.kept.lifted(placed.pod):
-            decider.give_back(placed.pod.uid)
-            try:
-                found = decider.decide_on(request, placed.node)
-                why = decider.said_of(request, placed.node) if found is None else None
-            finally:
-                decider.take(before, placed.needs)
+        return no_room(cycle, placed, placed.allocation, now)
     except PluginBroken:
         raise
     except PartageError as error:
         return str(error)
-    if found is None:
-        return f"no room beside the others on its cards: {why}"
-    given = {name: {grant.card for grant in grants} for name, grants in found.allocation.of(GPU).items()}
-    if given != {name: {grant.card for grant in grants} for name, grants in before.of(GPU).items()}:
-        return "the plugins of the scheduler would give it other cards"
-    return None
 
 
 def suspended_words(cycle: Cycle, placed: PlacedPod, now: float) -> str:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from partage_plugins.api import GPU
+from partage_plugins.api import GPU, Promise
 from partage_plugins.api.keys import ALLOCATION, SIGNATURE
 from partage_plugins.api.places import RESIZES_FOLDER, SUSPENDED_FILE
 from partage_plugins.errors import Refused
@@ -51,7 +51,7 @@ def report(stage: Stage) -> Document:
 def moves(stage: Stage, *, is_off: bool) -> None:
     """What the node's plugins say of the container's memory from now on."""
     made = enforced()
-    promises = (*made.adjustment.enforces[GPU.name], *(("suspended",) if is_off else ()))
+    promises: tuple[Promise, ...] = (*made.adjustment.enforces[GPU.name], *(("suspended",) if is_off else ()))
     stage.fake.answer = type(made)(
         adjustment=type(made.adjustment)(enforces={GPU.name: promises}), owners={}, unenforced={}
     )

@@ -171,7 +171,7 @@ def test_it_is_resumed_when_its_room_is_free_again() -> None:
     made = suspended()
     assert made.against() is None
     made.stage.cluster.pod(running("new", "m", 0, 500, priority=5))
-    assert "no room beside the others on its cards: Insufficient GPU share" in str(made.against())
+    assert "no room beside the others on its cards of node m: Insufficient GPU share" in str(made.against())
     made.stage.cluster.pod_gone(PodUid("uid-new"))
     assert made.against() is None
 
@@ -215,8 +215,8 @@ def test_its_words_say_for_whom_it_is_suspended_and_what_it_waits_for() -> None:
     assert made.words() == "suspended for pod uid-new; that pod is about to take its room"
     made.stage.cluster.pod(running("new", "m", 0, 500, priority=5, version=8))
     assert made.words() == (
-        "suspended for pod team/new; it is resumed once its room is free: no room beside the others on its cards: "
-        "Insufficient GPU share"
+        "suspended for pod team/new; it is resumed once its room is free: no room beside the others on its cards of "
+        "node m: Insufficient GPU share"
     )
     made.stage.cluster.pod_gone(PodUid("uid-new"))
     assert made.words() == "suspended for pod uid-new; its room is free again, and it is resumed"

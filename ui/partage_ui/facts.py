@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -12,15 +12,14 @@ from msgspec import Struct
 
 from partage_cli.nodes.reports import NodeReport, Report
 from partage_cli.top.grantees import Grantee, grantees
-from partage_cli.top.times import SHORT_BY
 from partage_isolation.wire.messages import BrokerReport, CardHeld, CardReport
-from partage_plugins.api import GPU, Card, CardId, GpuGrant
+from partage_plugins.api import Card, CardId
 from partage_plugins.api.card_memory import together
 from partage_plugins.api.limits import WHOLE_MILLI
-from partage_plugins.api.names import budget_of, claim_of
 from partage_plugins.api.usage import Usage
 from partage_ui.history import History
 from partage_ui.objects import Needs, PodFact
+from partage_ui.workload import Workload
 
 
 class Scope(NamedTuple):
@@ -43,55 +42,6 @@ class Scope(NamedTuple):
     @property
     def sees_all(self) -> bool:
         return self.namespaces is None and self.nodes
-
-
-@dataclass(frozen=True, eq=False)
-class Workload:
-    """What a container, or a budget of several, holds of one card."""
-
-    namespace: str
-    pod: str
-    name: str
-    node: str
-    card: str
-    index: int | None
-    share_milli: int
-    limit_milli: int
-    memory_bytes: int
-    uid: str
-    """The pod's uid."""
-    held: CardHeld | None = None
-    """None if its node's broker has not reported it."""
-    hour: tuple[tuple[float, float] | None, ...] = ()
-    is_whole: bool = False
-    """Whether this is all that its container has: no other card, and no budget with others."""
-
-    @property
-    def title(self) -> str:
-        return f"{self.namespace}/{self.pod}"
-
-    @cached_property
-    def short_by(self) -> float:
-        """The part of the card's time that it wanted, is guaranteed and did not get in the last minute; 0 if none."""
-        time = None if self.held is None else self.held.time
-        if time is None:
-            return 0.0
-        lacks = min(self.share_milli / WHOLE_MILLI, time.wanted.s60) - time.got.s60
-        return lacks if lacks > SHORT_BY else 0.0
-
-    @cached_property
-    def idle_milli(self) -> int:
-        """The part of its share that it wanted in no known minute."""
-        time = None if self.held is None else self.held.time
-        if time is None:
-            return 0
-        wanted = max([time.wanted.s60, *(each[0] for each in self.hour if each is not None)])
-        return max(0, self.share_milli - round(wanted * WHOLE_MILLI))
-
-    @property
-    def idle_bytes(self) -> int:
-        """The part of its memory that it does not hold."""
-        return 0 if self.held is None else max(0, self.held.limit_bytes - self.held.charged_bytes)
 
 
 class NodeTold(Struct, frozen=True, kw_only=True):
@@ -213,9 +163,8 @@ class Facts:
         """Those that got less than they are due first, then by name."""
         told = [workload for each in self.told.values() for workload in each.workloads]
         known = {each.uid for each in told}
-        rest = (pod for pod in self.pods if pod.allocation is not None and pod.uid not in known)
-        found = [*told, *(self._untold(pod, *each) for pod in rest for each in _granted(pod))]
-        return tuple(sorted(found, key=lambda each: (-each.short_by, each.namespace, each.pod, each.name, each.card)))
+        rest = [workload for pod in self.pods if pod.uid not in known for workload in pod.workloads]
+        return tuple(sorted([*told, *rest], key=_place))
 
     @cached_property
     def idle(self) -> tuple[Workload, ...]:
@@ -224,9 +173,20 @@ class Facts:
         return tuple(sorted(found, key=lambda each: (-each.idle_milli, -each.idle_bytes)))
 
     @cached_property
-    def cards(self) -> tuple[CardView, ...]:
+    def cards(self) -> tuple[tuple[NodeReport, Card], ...]:
         """By node, and by index on a node."""
-        return tuple(card for node in self.nodes.nodes for card in self._cards_of(node))
+        return tuple((node, card) for node in self.nodes.nodes for card in node.cards)
+
+    def view(self, node: NodeReport, card: Card) -> CardView:
+        place, told = (node.node, card.id), self.told.get(node.node)
+        holders, workloads = self._holders.get(place, ()), self._by_card.get(place, ())
+        return CardView(node, card, holders, None if told is None else told.cards.get(card.id), workloads)
+
+    def index_of(self, workload: Workload) -> int | None:
+        """The index of its card; None if neither its node's broker nor its inventory has it."""
+        node = self._by_name.get(workload.node)
+        cards = () if node is None or workload.index is not None else node.cards
+        return next((card.index for card in cards if card.id == workload.card), workload.index)
 
     @cached_property
     def frees(self) -> tuple[Free, ...]:
@@ -252,8 +212,8 @@ class Facts:
         return found
 
     @cached_property
-    def _indices(self) -> Mapping[tuple[str, str], int]:
-        return {(node.node, card.id): card.index for node in self.nodes.nodes for card in node.cards}
+    def _by_name(self) -> Mapping[str, NodeReport]:
+        return {node.node: node for node in self.nodes.nodes}
 
     @cached_property
     def _by_card(self) -> Mapping[tuple[str, str], list[Workload]]:
@@ -262,27 +222,11 @@ class Facts:
             found.setdefault((each.node, each.card), []).append(each)
         return found
 
-    def _untold(self, pod: PodFact, name: str, grant: GpuGrant) -> Workload:
-        return Workload(
-            namespace=pod.namespace,
-            pod=pod.name,
-            name=name,
-            node=pod.node,
-            card=grant.card,
-            index=self._indices.get((pod.node, grant.card)),
-            share_milli=grant.share_milli,
-            limit_milli=grant.limit_milli,
-            memory_bytes=grant.memory_bytes,
-            uid=pod.uid,
-        )
 
-    def _cards_of(self, node: NodeReport) -> Iterator[CardView]:
-        found = self.told.get(node.node)
-        told = {} if found is None else found.cards
-        for card in node.cards:
-            place = (node.node, card.id)
-            holders, workloads = self._holders.get(place, ()), self._by_card.get(place, ())
-            yield CardView(node, card, holders, told.get(card.id), workloads)
+def _place(each: Workload) -> tuple[float, str, str, str, str]:
+    """Those that got less than they are due come first."""
+    short_by = each.short_by if each.held is not None else 0.0
+    return -short_by, each.namespace, each.pod, each.name, each.card
 
 
 def _free(card: Card, holders: Sequence[tuple[PodFact, Usage]]) -> Free:
@@ -291,9 +235,3 @@ def _free(card: Card, holders: Sequence[tuple[PodFact, Usage]]) -> Free:
     left = card.capacity.left(together(usage.memory for _, usage in holders), movable=False)
     share_milli = sum(usage.share_milli for _, usage in holders)
     return Free(max(0, WHOLE_MILLI - share_milli), max(0, left), card.memory_bytes)
-
-
-def _granted(pod: PodFact) -> Iterator[tuple[str, GpuGrant]]:
-    for grantee, grants in () if pod.allocation is None else pod.allocation.of(GPU).items():
-        for grant in grants:
-            yield str(budget_of(grantee) or (claim_of(grantee) or [grantee])[0]), grant

@@ -18,6 +18,7 @@ from partage_plugins.codecs import decode_allocation
 from partage_plugins.codecs.native import read_requests
 from partage_plugins.codecs.resize import WAITS
 from partage_plugins.errors import PartageError
+from partage_ui.workload import Workload, promised
 
 ADVERTISER: Final = "partage-advertiser"
 LONGEST_WHY: Final = 2048
@@ -118,6 +119,8 @@ class PodFact(Struct, frozen=True, kw_only=True):
     allocation: Allocation | None = None
     usages: tuple[Usage, ...] = ()
     """What the allocation takes of each card."""
+    workloads: tuple[Workload, ...] = ()
+    """What the allocation gives each container, or each budget."""
 
     @property
     def title(self) -> str:
@@ -131,6 +134,8 @@ def fact_of(pod: SeenPod, scheduler: str) -> PodFact | None:
     is_ours = spec.scheduler_name == scheduler or any(_asks(each) for each in spec.containers)
     if allocation is None and (spec.node_name or not is_ours):
         return None
+    ref = PodRef(namespace=Namespace(meta.namespace), name=PodName(meta.name), uid=PodUid(meta.uid))
+    workloads = () if allocation is None else tuple(promised(ref, spec.node_name, allocation))
     resize = _condition(pod, RESIZED)
     waits_to_grow = resize if resize is not None and resize.reason == WAITS else None
     if spec.node_name and waits_to_grow is None:
@@ -141,6 +146,7 @@ def fact_of(pod: SeenPod, scheduler: str) -> PodFact | None:
             node=spec.node_name,
             allocation=allocation,
             usages=used_by(allocation),
+            workloads=workloads,
         )
     if meta.deletion_timestamp and not spec.node_name:
         return None
@@ -156,6 +162,7 @@ def fact_of(pod: SeenPod, scheduler: str) -> PodFact | None:
         why=_why(pod, condition, scheduler),
         allocation=allocation,
         usages=used_by(allocation),
+        workloads=workloads,
     )
 
 

@@ -13,15 +13,16 @@ from msgspec.structs import replace
 from partage_cli.nodes.reports import NodeReport, Report
 from partage_cli.tables import printable
 from partage_isolation.wire.messages import BrokerReport
-from partage_plugins.api import GPU, Allocation, Card
+from partage_plugins.api import GPU, Allocation, Card, PodRef
 from partage_plugins.api.inventory import Ready
-from partage_plugins.api.names import ContainerName, NodeName, PodUid
+from partage_plugins.api.names import ContainerName, Namespace, NodeName, PodName, PodUid
 from partage_ui.facts import Facts, Scope, node_told
 from partage_ui.history import History
 from partage_ui.html import Html, tag
 from partage_ui.objects import Needs, PodFact, PodPart, SeenPod, fact_of, used_by
 from partage_ui.views.catalogue import VIEWS, fragment
 from partage_ui.views.parts import ROWS, Query, read_query
+from partage_ui.workload import promised
 from support import broker
 from support.objects import pod_body, read
 from support.ui_stage import GIB, SENTENCE, a_card, a_grant, held, told_of
@@ -73,7 +74,15 @@ def has(name: str, card: Card, *, namespace: str = "team-a", milli: int = 500, g
     uid = PodUid(f"uid-of-{namespace}-{name}")
     grants = {ContainerName("main"): {GPU.name: (a_grant(card, milli=milli, gib=gib),)}}
     given_to = Allocation(gen=1, pod=uid, node=NodeName("n1"), containers=grants)
-    return PodFact(namespace=namespace, name=name, uid=uid, node="n1", allocation=given_to, usages=used_by(given_to))
+    return PodFact(
+        namespace=namespace,
+        name=name,
+        uid=uid,
+        node="n1",
+        allocation=given_to,
+        usages=used_by(given_to),
+        workloads=tuple(promised(PodRef(namespace=Namespace(namespace), name=PodName(name), uid=uid), "n1", given_to)),
+    )
 
 
 def facts(*pods: PodFact, told: BrokerReport | None = None, history: History | None = None, **more: object) -> Facts:

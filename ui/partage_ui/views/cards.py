@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
+from partage_cli.nodes.reports import NodeReport
 from partage_cli.tables import amount, short_id
+from partage_plugins.api import Card
 from partage_plugins.api.gpu import HANDED_OUT_BY
 from partage_plugins.api.limits import WHOLE_MILLI
 from partage_ui.facts import CardView, Facts, Scope
@@ -17,19 +20,19 @@ _FEW: Final = 4
 
 def cards(facts: Facts, scope: Scope, query: Query) -> Shown:
     """Viewers who may not list nodes see only cards with pods of theirs, and only their own part of these."""
-    found = [
-        each for each in facts.cards if scope.nodes or any(scope.sees(name.partition("/")[0]) for name in _who(each))
-    ]
+    found: Sequence[tuple[NodeReport, Card]] = facts.cards
+    if not scope.nodes:
+        found = [each for each in found if any(scope.sees(who.partition("/")[0]) for who in _who(facts.view(*each)))]
     is_filtered = bool(query.text or query.namespace)
-    chosen = [each for each in found if _is_asked(each, query, scope)] if is_filtered else found
+    chosen = [each for each in found if _is_asked(facts.view(*each), query, scope)] if is_filtered else found
     if not chosen:
         words = "No card is known here." if not found else "No card matches."
         hint = "" if scope.nodes else " Cards without pods of yours show to those who may list nodes."
         return Shown(words, nothing(words + hint))
-    sick = sum(each.card.state != "ok" or bool(each.node.why) for each in found)
+    sick = sum(card.state != "ok" or bool(node.why) for node, card in found)
     told = f"{counted(sick, 'is', 'are')} not in force" if sick else "all are in force"
     rows, pages = paged(chosen, query)
-    body = table("Cards", _HEADS, (_row(each, scope) for each in rows))
+    body = table("Cards", _HEADS, (_row(facts.view(*each), scope) for each in rows))
     return Shown(f"{counted(len(found), 'card')}; {told}.", joined(body, _key(), pages))
 
 

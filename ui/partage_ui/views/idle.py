@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from partage_cli.tables import amount
-from partage_ui.facts import Facts, Scope, Workload
+from partage_ui.facts import Facts, Scope
 from partage_ui.html import joined, tag
 from partage_ui.views.parts import Query, Shown, code, counted, hour, memory_bar, nothing, paged, share_bar, table
 from partage_ui.views.workloads import chosen_of, named, where
+from partage_ui.workload import Workload
 
 _HEADS: Final = ("Container", "Card", "Share not wanted", "Last hour", "Memory not held", "To lower it")
 _GIB: Final = 1 << 30
@@ -25,16 +26,16 @@ def idle(facts: Facts, scope: Scope, query: Query) -> Shown:
     milli, size = sum(each.idle_milli for each in found), sum(each.idle_bytes for each in found)
     who = counted(len(found), "container does not use all that it holds", "containers do not use all that they hold")
     summary = f"{who}: {milli} milli and {amount(size)} in all."
-    body = table("Held, not used", _HEADS, (_row(each, facts.is_cluster) for each in rows))
+    body = table("Held, not used", _HEADS, (_row(facts, each) for each in rows))
     return Shown(summary, joined(body, pages))
 
 
-def _row(each: Workload, is_cluster: bool) -> tuple[str, ...]:  # noqa: FBT001
+def _row(facts: Facts, each: Workload) -> tuple[str, ...]:
     held = each.held
     charged, limit = (0, 0) if held is None else (held.charged_bytes, held.limit_bytes)
     share = joined(share_bar(each), tag("small", f"{each.idle_milli} of {each.share_milli} milli"))
     memory = joined(memory_bar(charged, limit), tag("small", f"{amount(each.idle_bytes)} of {amount(limit)}"))
-    return named(each), where(each), share, hour(each), memory, code(_command(each, is_cluster=is_cluster))
+    return named(each), where(facts, each), share, hour(each), memory, code(_command(each, is_cluster=facts.is_cluster))
 
 
 def _command(each: Workload, *, is_cluster: bool) -> str:

@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from partage_cli.tables import age, amount
 from partage_plugins.api.limits import WHOLE_MILLI
-from partage_ui.facts import Workload
 from partage_ui.html import Html, joined, tag
+from partage_ui.workload import Workload
 
 T = TypeVar("T")
 ROWS: Final = 50

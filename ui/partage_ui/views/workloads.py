@@ -7,7 +7,7 @@ from typing import Final
 
 from partage_cli.tables import amount, short_id
 from partage_plugins.api.limits import WHOLE_MILLI
-from partage_ui.facts import Facts, Scope, Workload
+from partage_ui.facts import Facts, Scope
 from partage_ui.html import Html, joined, tag
 from partage_ui.views.parts import (
     Query,
@@ -23,6 +23,7 @@ from partage_ui.views.parts import (
     table,
     two,
 )
+from partage_ui.workload import Workload
 
 _HEADS: Final = ("Container", "Card", "As promised", "Time, last minute", "Last hour", "Memory", "Refused")
 _FULL: Final = 0.95
@@ -38,7 +39,12 @@ def workloads(facts: Facts, scope: Scope, query: Query) -> Shown:
     rows, pages = paged(chosen, query)
     told = f"{short} got less than promised" if short else "all got what they were promised"
     summary = f"{counted(len(found), 'container has', 'containers have')} parts of cards; {told} in the last minute."
-    return Shown(summary, joined(table("Containers with parts of cards", _HEADS, map(_row, rows)), _key(facts), pages))
+    return Shown(
+        summary,
+        joined(
+            table("Containers with parts of cards", _HEADS, (_row(facts, each) for each in rows)), _key(facts), pages
+        ),
+    )
 
 
 def chosen_of(found: Sequence[Workload], query: Query) -> Sequence[Workload]:
@@ -52,8 +58,9 @@ def chosen_of(found: Sequence[Workload], query: Query) -> Sequence[Workload]:
     ]
 
 
-def where(each: Workload) -> Html:
-    card = short_id(each.card) if each.index is None else f"card {each.index}"
+def where(facts: Facts, each: Workload) -> Html:
+    index = facts.index_of(each)
+    card = short_id(each.card) if index is None else f"card {index}"
     return two(each.node, card)
 
 
@@ -61,14 +68,14 @@ def named(each: Workload) -> Html:
     return two(each.pod, f"{each.namespace} · {each.name}")
 
 
-def _row(each: Workload) -> tuple[str, ...]:
+def _row(facts: Facts, each: Workload) -> tuple[str, ...]:
     held = each.held
     memory: str = tag("small", "not told")
     if held is not None:
         words = tag("small", f"{amount(held.charged_bytes)} of {amount(held.limit_bytes)}")
         memory = joined(memory_bar(held.charged_bytes, held.limit_bytes), words)
     refused = "-" if held is None else str(held.refused)
-    return named(each), where(each), verdict(each), _time(each), hour(each), memory, refused
+    return named(each), where(facts, each), verdict(each), _time(each), hour(each), memory, refused
 
 
 def verdict(each: Workload) -> Html:

@@ -170,20 +170,23 @@ def _main(limits: Mapping[str, str]) -> Object:
 
 
 @asynccontextmanager
-async def serving(
+async def serving(  # noqa: PLR0913 - what it is given, by name
     api: FakeApi,
     *,
     asks: bool = True,
     reads: bool = True,
     tls: ssl.SSLContext | None = None,
     began: Callable[[History], None] = lambda _history: None,
+    prometheus: str = "",
 ) -> AsyncGenerator[Site]:
     """The page of this cluster on a free port. `began` fills its history."""
     failed: list[Exception] = []
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(ApiServer(access_to(api.url), user_agent="test", connections=16))
         board = Board(nothing_known())
-        reader = ClusterReader(server, board, namespace=OURS, scheduler="partage-scheduler", asks=asks)
+        reader = ClusterReader(
+            server, board, namespace=OURS, scheduler="partage-scheduler", asks=asks, prometheus=prometheus
+        )
         began(reader.history)
         tasks = Tasks(failed.append)
         site = await opened(

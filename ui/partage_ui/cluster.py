@@ -1,7 +1,8 @@
 """The state of a cluster from its API server and brokers, kept current once for all viewers.
 
 Pods and nodes are watched, heartbeats are listed, and brokers are queried through their nodes' advertisers, a few a
-second, more often while somebody looks. The scheduler is not queried: the pod itself has the reason why it waits.
+second, more often while somebody looks. The scheduler is not queried: the pod itself has the reason why it waits. A
+week's figures are a Prometheus's, if one is set.
 Snapshots take a bounded part of a processor: the next one waits four times as long as the last one and its views took.
 """
 
@@ -11,7 +12,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final, TypeVar
 
 from msgspec import Struct, field
@@ -38,11 +39,13 @@ from partage_base.kube import (
 from partage_cli.nodes.reports import NodeReport, Report, of_node, with_lease
 from partage_cli.schedulers import known_schedulers
 from partage_cli.top.nodes import PAGE, ask_broker
+from partage_cli.usage.held import Window
+from partage_cli.usage.sampled import PrometheusError, by_prometheus
 from partage_plugins.api.keys import INVENTORY
 from partage_plugins.errors import DecodeError
 from partage_ui.asks import Asks
 from partage_ui.board import Board
-from partage_ui.facts import Facts, NodeTold, node_told
+from partage_ui.facts import Facts, NodeTold, Week, node_told
 from partage_ui.history import History
 from partage_ui.objects import PodFact, SeenPod, fact_of
 
@@ -52,6 +55,8 @@ WATCHED_EVERY_S: Final = 10.0
 UNWATCHED_EVERY_S: Final = 60.0
 """The time that brokers' figures for a minute cover, so that the hour has no gaps."""
 EVERY_S: Final = 1.0
+WEEK: Final = timedelta(days=7)
+WEEK_EVERY_S: Final = 600.0
 _LATEST_S: Final = 15.0
 _COST: Final = 4
 """Applied to the time of views too, so that all of it takes at most a fifth of a processor."""
@@ -148,9 +153,13 @@ class _Pods:
 
 
 class ClusterReader:
-    def __init__(self, server: ApiServer, board: Board, *, namespace: str, scheduler: str, asks: bool) -> None:
+    def __init__(  # noqa: PLR0913 - what is read, by name
+        self, server: ApiServer, board: Board, *, namespace: str, scheduler: str, asks: bool, prometheus: str = ""
+    ) -> None:
         """`asks`: whether to query brokers; without it the page knows only what was promised."""
         self._server, self._board, self._namespace, self._asks = server, board, namespace, asks
+        self._prometheus = prometheus
+        self._week: Week | None = None
         self._nodes, self._pods = _Nodes(), _Pods(scheduler)
         self._leases: dict[str, Lease] = {}
         self._told: dict[str, NodeTold] = {}
@@ -171,6 +180,8 @@ class ClusterReader:
         tasks.start(self._publish(), name="publishing")
         if self._asks:
             tasks.start(self._ask_brokers(), name="brokers")
+        if self._prometheus:
+            tasks.start(self._ask_prometheus(), name="week")
 
     async def _follow_pods(self) -> None:
         seen = follow(self._server, pods_path(), SeenPod, fields=NOT_ENDED, backoff=_backoff())
@@ -236,6 +247,19 @@ class ClusterReader:
         else:
             self._told[node] = node_told(node, answer, self.history, datetime.now(UTC))
 
+    async def _ask_prometheus(self) -> None:
+        while True:
+            window = Window((now := datetime.now(UTC)) - WEEK, now)
+            try:
+                found = await asyncio.to_thread(by_prometheus, self._prometheus, window, of_namespace="")
+                self._week = Week(
+                    until=now, held={each.namespace: each for each in found.namespaces}, notes=found.notes
+                )
+            except PrometheusError as error:
+                self._week = Week(until=now, notes=(f"Prometheus at {error.where}: {error.why}",))
+            self._changed.set()
+            await asyncio.sleep(WEEK_EVERY_S)
+
     async def _publish(self) -> None:
         while True:
             await self._changed_or_late()
@@ -267,6 +291,7 @@ class ClusterReader:
             told=self._told,
             troubles=tuple(troubles),
             doubts=() if "heartbeats" in self._lost else self._doubts(),
+            week=self._week,
         )
 
     def _doubts(self) -> tuple[str, ...]:

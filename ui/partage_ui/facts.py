@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from partage_cli.nodes.reports import NodeReport, Report
 from partage_cli.top.grantees import Grantee, grantees
+from partage_cli.usage.report import HeldTime
 from partage_isolation.wire.messages import BrokerReport, CardHeld, CardReport
 from partage_plugins.api import Card, CardId
 from partage_plugins.api.card_memory import together
@@ -89,6 +90,15 @@ def _workload(  # noqa: PLR0913, PLR0917 - what is known of it
     )
 
 
+class Week(Struct, frozen=True, kw_only=True):
+    """What was promised over a week, by namespace, from a Prometheus."""
+
+    until: datetime
+    held: Mapping[str, HeldTime] = {}
+    notes: tuple[str, ...] = ()
+    """What of the week is not covered, or why nothing is known of it."""
+
+
 class CardView(NamedTuple):
     node: NodeReport
     card: Card
@@ -142,6 +152,8 @@ class Facts:
     """Why this may be wrong or out of date, a sentence each."""
     doubts: tuple[str, ...] = ()
     """What is wrong with the schedulers, a sentence each."""
+    week: Week | None = None
+    """None if no Prometheus is set, or it has not been queried yet."""
 
     @cached_property
     def namespaces(self) -> tuple[str, ...]:

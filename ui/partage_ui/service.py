@@ -45,7 +45,12 @@ async def start(settings: UiSettings, daemon: Daemon) -> UiService:
     server = await daemon.stack.enter_async_context(ApiServer(access, user_agent=agent, connections=_CONNECTIONS))
     board = Board(nothing_known())
     reader = ClusterReader(
-        server, board, namespace=settings.namespace, scheduler=settings.scheduler_name, asks=settings.ask_brokers
+        server,
+        board,
+        namespace=settings.namespace,
+        scheduler=settings.scheduler_name,
+        asks=settings.ask_brokers,
+        prometheus=settings.prometheus,
     )
     site = await opened(
         board,

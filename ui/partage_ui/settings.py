@@ -56,6 +56,15 @@ class UiSettings(CommonSettings, frozen=True, kw_only=True):
         Setting("Whether nodes' brokers are asked what is used, by pods/proxy; without it only promises are shown."),
     ] = True
 
+    prometheus: Annotated[
+        str,
+        Meta(pattern=r"\A(https?://[^/?#@\s]+(/[^?#@\s]*)?)?\Z"),
+        Setting(
+            "A Prometheus that scrapes the nodes' brokers: namespaces then show the week's milli-hours and GiB-hours.",
+            allowed="http://host:port, or https",
+        ),
+    ] = ""
+
     def __post_init__(self) -> None:
         if (self.tls_certificate is None) is not (self.tls_key is None):
             raise ValueError("tls_certificate and tls_key: name both, or none of them")

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
 import pytest
-from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,6 +21,7 @@ from partage_plugins.api import GPU, Allocation, CardId, ContainerName, GpuGrant
 from partage_plugins.api.keys import ALLOCATION, SIGNATURE
 from partage_plugins.codecs import encode_allocation, key_id, sign
 from partage_plugins.errors import Refused
+from support.fake_prometheus import fake_prometheus
 from support.objects import pod_body, read
 from unit.cli.program import partage
 
@@ -107,33 +106,9 @@ ANSWERS: Final[Mapping[str, float]] = {
 }
 
 
-@asynccontextmanager
-async def prometheus(answer: Mapping[str, float], body: bytes = b"") -> AsyncGenerator[tuple[str, list[str]]]:
-    """A server that answers each query by the text in it; yields its address and the queries."""
-    asked: list[str] = []
-
-    async def query(request: web.Request) -> web.Response:
-        asked.append(text := str((await request.post())["query"]))
-        value = next(value for words, value in answer.items() if words in text)
-        labels = {"namespace": "team-a", "pod": "gone-0"} if "sum by" in text else {}
-        data = {"resultType": "vector", "result": [{"metric": labels, "value": [NOW.timestamp(), str(value)]}]}
-        return web.Response(body=body or json.dumps({"status": "success", "data": data}).encode())
-
-    app = web.Application()
-    app.router.add_post("/api/v1/query", query)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}", asked
-    finally:
-        await runner.cleanup()
-
-
 def sampled(answer: Mapping[str, float] = ANSWERS, body: bytes = b"") -> tuple[UsageReport, list[str]]:
     async def whole() -> tuple[UsageReport, list[str]]:
-        async with prometheus(answer, body) as (url, asked):
+        async with fake_prometheus(answer, body) as (url, asked):
             return await asyncio.to_thread(by_prometheus, url, DAY, of_namespace="team-a"), asked
 
     return asyncio.run(whole())

@@ -22,6 +22,7 @@ from partage_ui.facts import Facts
 from partage_ui.machine import MachineReader, OnceDoor
 from rig.patience import patience_s
 from support import broker, kubeconfigs
+from support.fake_prometheus import fake_prometheus
 from support.kube import beside, until
 from support.objects import pod_body
 from support.ui_stage import NODES, UiApi, a_card, a_grant, held, serving, told_of
@@ -75,6 +76,22 @@ async def test_pods_of_others_are_not_kept() -> None:
         async with serving(api, asks=False) as site:
             await until(lambda: not site.board.facts.troubles)
             assert [pod.title for pod in site.board.facts.pods] == ["team/ours"]
+
+
+async def test_a_week_is_what_prometheus_has_of_it() -> None:
+    async with UiApi() as api, fake_prometheus({"": 30.0}) as (url, _), serving(api, prometheus=url) as site:
+        await until(lambda: site.board.facts.week is not None)
+        week = site.board.facts.week
+        assert week is not None
+        assert list(week.held) == ["team-a"]
+        assert week.held["team-a"].milli_hours > 0
+
+
+async def test_a_prometheus_that_is_away_is_named() -> None:
+    async with UiApi() as api, serving(api, prometheus="http://127.0.0.1:1") as site:
+        await until(lambda: site.board.facts.week is not None)
+        assert site.board.facts.week is not None
+        assert "Prometheus at 127.0.0.1:1: " in site.board.facts.week.notes[0]
 
 
 async def test_a_word_opens_the_page_of_a_machine_once() -> None:

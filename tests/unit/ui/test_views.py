@@ -12,11 +12,12 @@ from msgspec.structs import replace
 
 from partage_cli.nodes.reports import NodeReport, Report
 from partage_cli.tables import printable
+from partage_cli.usage.report import HeldTime
 from partage_isolation.wire.messages import BrokerReport
 from partage_plugins.api import GPU, Allocation, Card, PodRef
 from partage_plugins.api.inventory import Ready
 from partage_plugins.api.names import ContainerName, Namespace, NodeName, PodName, PodUid
-from partage_ui.facts import Facts, Scope, node_told
+from partage_ui.facts import Facts, Scope, Week, node_told
 from partage_ui.history import History
 from partage_ui.html import Html, tag
 from partage_ui.objects import Needs, PodFact, PodPart, SeenPod, fact_of, used_by
@@ -285,3 +286,14 @@ def test_a_pod_that_waits_to_grow_is_among_those_that_wait() -> None:
 
 def test_the_parts_of_a_pod_that_are_read_have_defaults() -> None:
     assert PodPart() == read(PodPart)
+
+
+def test_namespaces_show_a_week_where_a_prometheus_has_it() -> None:
+    held = HeldTime(namespace="team-a", milli_hours=84000.4, gib_hours=1344.0)
+    week = Week(until=NOW, held={"team-a": held}, notes=("it has figures for 50 % of that time",))
+    assert "Share, this week" not in seen("namespaces", facts(has("train", FIRST)))
+    shown = seen("namespaces", facts(has("train", FIRST), has("other", SECOND, namespace="team-b"), week=week))
+    assert "84000 milli-hours" in shown
+    assert "1344.0 GiB-hours" in shown
+    assert "50 % of that time" in shown
+    assert "84000" not in seen("namespaces", facts(has("train", FIRST), week=week), Scope(frozenset({"team-b"}), False))

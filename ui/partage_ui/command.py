@@ -52,9 +52,10 @@ def command(root: Path, *, port: int) -> None:
 
 async def _serve(root: Path, port: int) -> None:
     board = Board(Facts(at=datetime.now(UTC), is_cluster=False))
-    door = OnceDoor()
+    door, reader = OnceDoor(), MachineReader(root, board)
+    await reader.read()  # the first page shows it already
     async with AsyncExitStack() as stack:
         site = await opened(board, door, f"127.0.0.1:{port}", stack, session_s=_SESSION_S)
         click.echo(f"http://127.0.0.1:{site.port}/login?token={door.token}")
         click.echo("open this address within ten minutes; it works once. Ctrl-C ends the page", err=True)
-        await MachineReader(root, board).run()
+        await reader.run()

@@ -32,8 +32,11 @@ class MachineReader:
 
     async def run(self) -> None:
         while True:
-            self._board.put(await asyncio.to_thread(self._facts))
+            await self.read()
             await asyncio.sleep(EVERY_S)
+
+    async def read(self) -> None:
+        self._board.put(await asyncio.to_thread(self._facts))
 
     def _facts(self) -> Facts:
         now, host = datetime.now(UTC), host_name()

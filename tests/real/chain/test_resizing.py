@@ -76,7 +76,7 @@ def a_death(chain: Chain, node: Node, rng: random.Random) -> None:
         chain.scheduler.kill()
         chain.scheduler.start()
     else:
-        next(each for each in (*node.components, *node.others) if which in each.name).restart()
+        [each for each in (*node.components, *node.others) if each.name == f"{node.name}-{which}"][-1].restart()
 
 
 class Sizes:

@@ -41,7 +41,7 @@ FAULTS: Final[Mapping[str, Fault]] = {
         "systemctl kill -s KILL partage-crishim.service",
         "mv /opt/partage/crishim.gone /opt/partage/current/bin/partage-crishim",
     ),
-    "no key that allocations are believed by": Fault("rm -r /etc/partage/keys.d"),
+    "no key that allocations are believed by": Fault("rm -r /etc/partage/keys.d; sleep 2"),  # crishim looks each second
     HANGS: Fault("systemctl kill -s STOP partage-crishim.service", "systemctl kill -s CONT partage-crishim.service"),
     "a kubelet that refuses its configuration": Fault("exit 1"),
     "a full disk": Fault(

@@ -25,7 +25,7 @@ from partage_scheduler.metrics import Figures
 from partage_scheduler.placement.allocation_writer import AllocationWriter
 from partage_scheduler.placement.preemptor import Preemptor
 from partage_scheduler.preemption import Suspension
-from partage_scheduler.resize.resuming import against_resuming
+from partage_scheduler.resize.resumption import against_resuming
 
 EVERY_S: Final = 1.0
 AT_ONCE: Final = 16

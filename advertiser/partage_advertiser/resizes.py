@@ -2,12 +2,14 @@
 
 The scheduler lists these pods on the node's Lease. So one watch of one object covers any number of pods, each is read
 once per change, and no node needs permission to list pods, its own or others'. Nothing is trusted here: crishim
-verifies each file. Failures are retried with the next heartbeat, which changes the Lease.
+verifies each file. Failures are retried with the next heartbeat, which changes the Lease. That heartbeat also publishes
+what crishim reports on suspended pods.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
@@ -37,6 +39,7 @@ from partage_plugins.codecs.resize import READ_RESIZED_PODS, NewAllocation, Resi
 from partage_plugins.codecs.suspension import READ_REPORTS
 from partage_plugins.errors import DecodeError
 
+MOST_REPORTED_BYTES: Final = 64 << 10
 FIRST_S: Final = 0.5
 MOST_S: Final = 5.0
 
@@ -107,9 +110,14 @@ def content_of(pod: PodRef, meta: Meta) -> bytes:
 
 
 def suspension_reports(root: Path) -> str:
-    """Reports of crishim on pods that were to be suspended; empty if there are none, or none that can be read."""
+    """Reports of crishim on pods that were to be suspended; empty if there are none, or none that can be read.
+
+    Those beyond a bound are left out, as if not made yet: a Lease that is too large would be no heartbeat any more.
+    """
     try:
         reports = READ_REPORTS.read((root / SUSPENDED_FILE).read_bytes())
     except (OSError, DecodeError):
         return ""
-    return msgspec.json.encode(reports, order="deterministic").decode() if reports else ""
+    sizes = accumulate(len(msgspec.json.encode({uid: reports[uid]})) for uid in sorted(reports))
+    kept = {uid: reports[uid] for uid, size in zip(sorted(reports), sizes, strict=True) if size <= MOST_REPORTED_BYTES}
+    return msgspec.json.encode(kept, order="deterministic").decode() if kept else ""

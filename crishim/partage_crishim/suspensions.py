@@ -41,7 +41,7 @@ class SuspensionFile:
         self._reports.pop(uid, None)
 
     def keep(self, uids: Container[str]) -> None:
-        """Forget all other pods."""
+        """Keep the reports of pods that still have a file of an allocation; the others are gone or never changed."""
         self._reports = {uid: report for uid, report in self._reports.items() if uid in uids}
 
     def write(self) -> None:

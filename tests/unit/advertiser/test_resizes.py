@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from partage_advertiser.resizes import ResizeFiles, suspension_reports
+from partage_advertiser.resizes import MOST_REPORTED_BYTES, ResizeFiles, suspension_reports
 from partage_base.kube import ApiServer, lease_path, leases_path
 from partage_plugins.api.keys import ALLOCATION, RESIZED_PODS, SIGNATURE
 from partage_plugins.api.places import RESIZES_FOLDER, SUSPENDED_FILE
@@ -124,3 +124,12 @@ def test_reports_on_suspended_pods_are_read_and_damaged_ones_are_none(tmp_path: 
     ):
         path.write_text(text)
         assert suspension_reports(tmp_path) == found
+
+
+def test_reports_never_make_the_heartbeat_too_large(tmp_path: Path) -> None:
+    path = tmp_path / SUSPENDED_FILE
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({f"uid-{number:04}": {"gen": 2, "why": "w" * 400} for number in range(500)}))
+    text = suspension_reports(tmp_path)
+    assert len(text) <= MOST_REPORTED_BYTES
+    assert len(json.loads(text)) > 100

@@ -116,6 +116,9 @@ async def page(kubeconfig: Path, root: Path) -> AsyncGenerator[None]:
         process = await asyncio.create_subprocess_exec(*command, stdout=log, stderr=log)
     try:
         yield
+    except BaseException:
+        sys.stderr.write((root / "ui.log").read_text()[-4000:])
+        raise
     finally:
         process.terminate()
         await process.wait()

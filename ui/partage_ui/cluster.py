@@ -251,7 +251,7 @@ class ClusterReader:
         while True:
             window = Window((now := datetime.now(UTC)) - WEEK, now)
             try:
-                found = await asyncio.to_thread(by_prometheus, self._prometheus, window, of_namespace="")
+                found = await by_prometheus(self._prometheus, window, pods=False)
                 self._week = Week(
                     until=now, held={each.namespace: each for each in found.namespaces}, notes=found.notes
                 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from msgspec import Meta
 
@@ -55,7 +56,6 @@ class UiSettings(CommonSettings, frozen=True, kw_only=True):
         bool,
         Setting("Whether nodes' brokers are asked what is used, by pods/proxy; without it only promises are shown."),
     ] = True
-
     prometheus: Annotated[
         str,
         Meta(pattern=r"\A(https?://[^/?#@\s]+(/[^?#@\s]*)?)?\Z"),
@@ -68,3 +68,7 @@ class UiSettings(CommonSettings, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if (self.tls_certificate is None) is not (self.tls_key is None):
             raise ValueError("tls_certificate and tls_key: name both, or none of them")
+        try:
+            urlsplit(self.prometheus).port  # noqa: B018  raises
+        except ValueError as error:
+            raise ValueError(f"prometheus: {self.prometheus!r} is no address: {error}; as http://host:9090") from None

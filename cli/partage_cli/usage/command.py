@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import re
 from datetime import UTC, datetime, timedelta
@@ -86,6 +87,6 @@ def _asked(  # noqa: PLR0913, PLR0917 (what was typed)
 ) -> UsageReport:
     if prometheus is not None:
         with waiting("asking Prometheus"):
-            return by_prometheus(prometheus, window, of_namespace=of)
+            return asyncio.run(by_prometheus(prometheus, window, of_namespace=of))
     question = functools.partial(by_allocations, window=window, of_namespace=of, namespace=namespace, root=root)
     return ask_cluster(kubeconfig, question, deadline_s=30.0)

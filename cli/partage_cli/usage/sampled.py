@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 from collections.abc import Iterator, Mapping
@@ -64,9 +63,13 @@ class _Answered(msgspec.Struct, frozen=True, rename="camel"):
     error: str = ""
 
 
-def by_prometheus(url: str, window: Window, *, of_namespace: str) -> UsageReport:
-    """Usage of a namespace, or of all if it is empty. Raises `PrometheusError` and `BadName`."""
-    return asyncio.run(_asked(_address(url), window, _selector(of_namespace)))
+async def by_prometheus(url: str, window: Window, *, of_namespace: str = "", pods: bool = True) -> UsageReport:
+    """Usage of a namespace, or of all if it is empty; without `pods` only sums over namespaces.
+
+    Raises `PrometheusError`, `BadName`, and `Refused` for what is no address.
+    """
+    by = "namespace, pod" if pods else "namespace"
+    return await _asked(_address(url), window, _selector(of_namespace), by)
 
 
 def _selector(namespace: str) -> str:
@@ -76,13 +79,17 @@ def _selector(namespace: str) -> str:
 
 
 def _address(url: str) -> str:
-    found = urlsplit(url)
-    if found.scheme not in {"http", "https"} or not found.hostname:
+    try:
+        found = urlsplit(url)
+        is_address = found.scheme in {"http", "https"} and bool(found.hostname) and found.port != 0
+    except ValueError:  # its port is none
+        is_address = False
+    if not is_address:
         raise Refused(f"--prometheus is no address: {url!r}; allowed: http://HOST:PORT, https too")
     return url.rstrip("/")
 
 
-async def _asked(url: str, window: Window, selector: str) -> UsageReport:
+async def _asked(url: str, window: Window, selector: str, by: str) -> UsageReport:
     whole_s = max(_LEAST_STEP_S, math.ceil((window.until - window.since).total_seconds()))
     step_s = max(_LEAST_STEP_S, math.ceil(whole_s / _MOST_STEPS))
     span = f"[{whole_s}s:{step_s}s]"
@@ -97,7 +104,7 @@ async def _asked(url: str, window: Window, selector: str) -> UsageReport:
         }
         amounts["got_milli_hours"] = (f"increase({_GOT}{{{selector}}}[{whole_s}s])", 1000.0, 1)
         for name, (query, factor, seconds) in amounts.items():
-            for sample in await asks.samples(f"sum by (namespace, pod) ({query})"):
+            for sample in await asks.samples(f"sum by ({by}) ({query})"):
                 key = (sample.metric.get("namespace", ""), sample.metric.get("pod", ""))
                 held.setdefault(key, {})[name] = number(sample) * factor * seconds / HOUR_S
     return UsageReport(

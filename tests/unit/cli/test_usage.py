@@ -109,7 +109,7 @@ ANSWERS: Final[Mapping[str, float]] = {
 def sampled(answer: Mapping[str, float] = ANSWERS, body: bytes = b"") -> tuple[UsageReport, list[str]]:
     async def whole() -> tuple[UsageReport, list[str]]:
         async with fake_prometheus(answer, body) as (url, asked):
-            return await asyncio.to_thread(by_prometheus, url, DAY, of_namespace="team-a"), asked
+            return await by_prometheus(url, DAY, of_namespace="team-a"), asked
 
     return asyncio.run(whole())
 
@@ -144,10 +144,11 @@ def test_a_prometheus_that_says_no_or_is_none_is_one_line(body: bytes) -> None:
 
 
 def test_an_address_that_is_none_is_refused_without_its_password() -> None:
-    with pytest.raises(Refused, match="allowed: http"):
-        by_prometheus("localhost:9090", DAY, of_namespace="")
+    for wrong in ("localhost:9090", "http://localhost:99999", "http://localhost:port"):
+        with pytest.raises(Refused, match="allowed: http"):
+            asyncio.run(by_prometheus(wrong, DAY))
     with pytest.raises(PrometheusError) as raised:
-        by_prometheus("http://user:hunter2@127.0.0.1:1", DAY, of_namespace="")
+        asyncio.run(by_prometheus("http://user:hunter2@127.0.0.1:1", DAY))
     assert "hunter2" not in str(raised.value)
 
 

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import aiohttp
+import msgspec
 import pytest
 
 from partage_plugins.api.keys import INVENTORY
@@ -20,6 +21,7 @@ from partage_ui.board import Board
 from partage_ui.cluster import nothing_known
 from partage_ui.facts import Facts
 from partage_ui.machine import MachineReader, OnceDoor
+from partage_ui.settings import UiSettings
 from rig.patience import patience_s
 from support import broker, kubeconfigs
 from support.fake_prometheus import fake_prometheus
@@ -85,6 +87,13 @@ async def test_a_week_is_what_prometheus_has_of_it() -> None:
         assert week is not None
         assert list(week.held) == ["team-a"]
         assert week.held["team-a"].milli_hours > 0
+
+
+def test_an_address_of_a_prometheus_that_is_none_is_refused() -> None:
+    for wrong in ("localhost:9090", "http://user:word@localhost", "http://localhost:99999", "http://localhost:port"):
+        with pytest.raises(msgspec.ValidationError):
+            msgspec.convert({"prometheus": wrong}, UiSettings)
+    assert msgspec.convert({"prometheus": "http://[::1]:9090/x"}, UiSettings).prometheus
 
 
 async def test_a_prometheus_that_is_away_is_named() -> None:

@@ -79,8 +79,9 @@ def _week(facts: Facts) -> Html:
         tag("h2", "This week"),
         tag(
             "p",
-            "This page keeps no week. A Prometheus that scrapes the nodes' brokers does; set its address in "
-            "`ui.settings.prometheus`, or ask it for milli-hours and GiB-hours that were promised:",
+            "This page keeps no week. A Prometheus that scrapes the nodes' brokers does: its address is the setting ",
+            code("prometheus"),
+            " of the page. Or ask it for milli-hours and GiB-hours that were promised:",
         ),
         tag("p", code(_SHARE_HOURS)),
         tag("p", code(_MEMORY_HOURS)),

@@ -109,7 +109,7 @@ class Cycle:
             return Unschedulable(pod, in_all(len(self.cluster.fleet), [why.removesuffix(".")]), _VOLUMES)
         with self.cluster.kept.lifted(pod):
             barred = self.barred(pod, request, now)
-            decision = self._best(pod, request, barred)
+            decision = self._best(pod, request, barred) or self._in_room_of_suspended(pod, request, now)
             if decision is not None:
                 return decision
             explanation = self.decider.explain(request, barred)
@@ -167,6 +167,16 @@ class Cycle:
             if there is not None:
                 return there
         return self.decider.decide(request, barred, preferences)
+
+    def _in_room_of_suspended(self, pod: ApiPod, request: PodRequest, now: float) -> Decision | None:
+        """The best node if suspended pods of a lower priority hold no cards: on the nominated one, then on all."""
+        nominated = NodeName(pod.status.nominated_node_name)
+        for node in (nominated, None) if nominated else (None,):
+            with self.cluster.suspensions.lifted(pod, node) as is_any:
+                found = self._best(pod, request, self.barred(pod, request, now)) if is_any else None
+            if found is not None:
+                return found
+        return None
 
 
 NO_NODES: Final = "no nodes available to schedule pods"

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Final, Generic, Protocol, TypeVar
 
+from partage_base.daemon.logs import Repeats
 from partage_base.kube.undecodable import Undecodable
 from partage_plugins.api import PodUid
 from partage_plugins.api.keys import ALLOCATION, RESIZED_PODS, SIGNATURE, SUSPENDED_PODS
@@ -172,6 +173,7 @@ class HeartbeatHandler:
         """Annotation of each existing Lease that names resized pods, by node."""
         self._reports: dict[str, str] = {}
         """Annotation of each Lease by which its node reports on suspended pods."""
+        self._repeats = Repeats(every_s=60)
 
     def listed(self, items: Iterable[ApiLease], _unread: Sequence[Undecodable] = (), /) -> None:
         leases = {lease.name: lease for lease in items}
@@ -193,9 +195,17 @@ class HeartbeatHandler:
 
     def _report(self, name: str, text: str) -> None:
         if text != self._reports.pop(name, ""):
-            self._queue.happened(self._cluster.reported(name, _reports(text)), self._clock())
+            self._queue.happened(self._cluster.reported(name, self._read(name, text)), self._clock())
         if text:
             self._reports[name] = text
+
+    def _read(self, name: str, text: str) -> Reports:
+        """The reports of a node; none if they can't be read, so that its suspended pods count with their cards."""
+        try:
+            return READ_REPORTS.read(text) if text else {}
+        except DecodeError as error:
+            self._repeats.say("a node's reports on suspended pods can't be read", key=name, node=name, why=str(error))
+            return {}
 
     def _no_more(self, name: str) -> None:
         self.resized.pop(name, None)
@@ -272,14 +282,6 @@ def _moment(text: str | None) -> float | None:
         return datetime.fromisoformat(text).timestamp() if text else None
     except ValueError:
         return None
-
-
-def _reports(text: str) -> Reports:
-    """The reports of a node; none if they can't be read, so that its suspended pods count with their cards."""
-    try:
-        return READ_REPORTS.read(text) if text else {}
-    except DecodeError:
-        return {}
 
 
 class ResourceClaimHandler:

@@ -84,8 +84,8 @@ class Cluster:
         self.claims = ClaimBook(decider, self._inventory_of, ours=settings.claims_of)
         self.placed_pods, self._closed, self.verified = PlacedPods(), Closed(), Verified(trusted, asks, told)
         self._promised = Promised()
-        self.suspensions = Suspensions(self.placed_pods)
-        self.kept = Kept(decider, predicates, self.suspensions)
+        self.suspensions = Suspensions(decider, self.placed_pods)
+        self.kept = Kept(decider, predicates)
         self._pointless: list[ApiPod] = []
         self._unread, self._refusals = UnreadPods(), Refusals()
 

@@ -1,4 +1,4 @@
-"""Resources held for pods: what a pod that waits for its victims will get on its nominated node, and a suspended pod's.
+"""Resources held for pods that wait for their victims: what each will get on its nominated node.
 
 They count as taken for pods of the same or a lower priority, cards included, whether or not the victims have left. A
 nominated pod has no labels here: no pod may be placed near a pod that is not running yet.
@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from partage_plugins.api import Gang, NodeName, PodUid
 from partage_scheduler.cluster.placed_pods import gang_of
-from partage_scheduler.cluster.suspended import Suspensions, count_as, without_cards
 from partage_scheduler.decision import Decider, Decision
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.predicates import Predicates
@@ -26,8 +25,8 @@ class _Place(Struct, frozen=True):
 
 
 class Kept:
-    def __init__(self, decider: Decider, predicates: Predicates, suspensions: Suspensions) -> None:
-        self._decider, self._predicates, self._suspensions = decider, predicates, suspensions
+    def __init__(self, decider: Decider, predicates: Predicates) -> None:
+        self._decider, self._predicates = decider, predicates
         self._places: dict[PodUid, _Place] = {}
 
     def __len__(self) -> int:
@@ -69,20 +68,11 @@ class Kept:
     def lifted(self, pod: ApiPod) -> Generator[None]:
         """Suspends, while open, what is held for this pod itself and for pods of a lower priority."""
         lifted = [place for uid, place in self._places.items() if uid == pod.uid or place.pod.priority < pod.priority]
-        off = [
-            (placed, placed.allocation)
-            for placed in self._suspensions.off()
-            if placed.pod.priority < pod.priority and self._decider.slots.of(placed.node) is not None
-        ]
         for place in lifted:
             self._give_back(place)
-        for placed, allocation in off:
-            count_as(self._decider, placed, without_cards(allocation))
         try:
             yield
         finally:
-            for placed, allocation in off:
-                count_as(self._decider, placed, allocation)
             for place in lifted:
                 self._take(place)
 

@@ -1,13 +1,14 @@
 """Pods that are suspended by their signed allocation, and what their nodes report of it.
 
-A suspended pod keeps its cards in the accounting. Only for pods of a higher priority, and only while its node reports
-that its memory is off them, it counts as without cards (`kept.lifted`). So nobody of its own or a lower priority gets
-its room meanwhile, and nothing that its owner writes makes the room free.
+A suspended pod keeps its cards in the accounting. Only for pods of a higher priority that fit nowhere else, and only
+while its node reports that its memory is off them, it counts as without cards (`lifted`). So nobody of its own or a
+lower priority gets its room meanwhile, and nothing that its owner writes makes the room free.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
 
 from msgspec.structs import replace
 
@@ -15,11 +16,12 @@ from partage_plugins.api import GPU, Allocation, NodeName, PodUid
 from partage_plugins.codecs.suspension import SuspensionReport
 from partage_scheduler.cluster.placed_pods import PlacedPod, PlacedPods
 from partage_scheduler.decision import Decider
+from partage_scheduler.objects import ApiPod
 
 
 class Suspensions:
-    def __init__(self, placed_pods: PlacedPods) -> None:
-        self._placed_pods = placed_pods
+    def __init__(self, decider: Decider, placed_pods: PlacedPods) -> None:
+        self._decider, self._placed_pods = decider, placed_pods
         self._reports: dict[NodeName, Mapping[PodUid, SuspensionReport]] = {}
 
     def told(self, node: NodeName, reports: Mapping[PodUid, SuspensionReport]) -> bool:
@@ -40,8 +42,25 @@ class Suspensions:
         report = self.report(placed)
         return report is not None and report.is_done
 
-    def off(self) -> Iterator[PlacedPod]:
-        return (placed for placed in self._placed_pods.suspended() if self.is_off(placed))
+    @contextmanager
+    def lifted(self, pod: ApiPod, node: NodeName | None = None) -> Generator[bool]:
+        """Counts, while open, suspended pods of a lower priority, on one node or on all, as without cards.
+
+        Yields whether there are any. The cost grows with their number.
+        """
+        among = self._placed_pods.suspended() if node is None else self._placed_pods.on(node)
+        lifted = [(placed, placed.allocation) for placed in self._below(pod.priority, among)]
+        for placed, allocation in lifted:
+            count_as(self._decider, placed, without_cards(allocation))
+        try:
+            yield bool(lifted)
+        finally:
+            for placed, allocation in lifted:
+                count_as(self._decider, placed, allocation)
+
+    def _below(self, priority: int, among: Iterable[PlacedPod]) -> list[PlacedPod]:
+        known = (placed for placed in among if placed.pod.priority < priority and self.is_off(placed))
+        return [placed for placed in known if self._decider.slots.of(placed.node) is not None]
 
 
 def without_cards(allocation: Allocation) -> Allocation:

@@ -66,6 +66,11 @@ class Offers(NamedTuple):
     scores: Scores
     """Minus infinity where it does not fit."""
 
+    @property
+    def places(self) -> NDArray[np.intp]:
+        """Indices of those where it fits."""
+        return np.flatnonzero(self.scores > _NOWHERE)
+
 
 class NodeFilter:
     def __init__(self, cycle: Cycle, *, ours: str = "", most_nodes: int = 0) -> None:
@@ -99,9 +104,13 @@ class NodeFilter:
         names, request = args.node_names or (), self._request(args.pod)
         if isinstance(request, str):
             return FilterResult(failed_and_unresolvable_nodes=dict.fromkeys(names, request))
-        with self._cycle.cluster.kept.lifted(args.pod):
+        cluster = self._cycle.cluster
+        with cluster.kept.lifted(args.pod):
             offers = self._offers(args.pod, request, names, now)
-        places = np.flatnonzero(offers.scores > _NOWHERE)
+            if not offers.places.size:
+                with cluster.suspensions.lifted(args.pod) as is_any:
+                    offers = self._offers(args.pod, request, names, now) if is_any else offers
+        places = offers.places
         if not places.size:
             return self._nowhere(offers, names)
         if 0 < self._most_nodes < places.size:
@@ -130,7 +139,8 @@ class NodeFilter:
         if isinstance(request, str):
             return request
         decider = self._cycle.decider
-        with self._cycle.cluster.kept.lifted(pod):
+        cluster = self._cycle.cluster
+        with cluster.kept.lifted(pod), cluster.suspensions.lifted(pod, node):
             slot = decider.slots.of(node)
             if slot is not None and not any(each.has(slot) for each in self._barred(pod, request, now)):
                 decision = decider.decide_on(request, node)
@@ -140,12 +150,19 @@ class NodeFilter:
         return f"{NO_MORE}: {why}"
 
     def fits(self, pod: ApiPod, now: float) -> bool:
-        request, decider = self._request(pod), self._cycle.decider
-        if isinstance(request, str) or not decider.slots.end:
+        request, cluster = self._request(pod), self._cycle.cluster
+        if isinstance(request, str) or not self._cycle.decider.slots.end:
             return False
-        with self._cycle.cluster.kept.lifted(pod):
-            open_ = decider.unbarred(self._barred(pod, request, now))
-            return bool(np.any(decider.liked(request)[open_] > _NOWHERE))
+        with cluster.kept.lifted(pod):
+            if self._fits(pod, request, now):
+                return True
+            with cluster.suspensions.lifted(pod) as is_any:
+                return is_any and self._fits(pod, request, now)
+
+    def _fits(self, pod: ApiPod, request: PodRequest, now: float) -> bool:
+        decider = self._cycle.decider
+        open_ = decider.unbarred(self._barred(pod, request, now))
+        return bool(np.any(decider.liked(request)[open_] > _NOWHERE))
 
     def _remember(self, asked: Asked) -> None:
         size = structure_bytes(asked.pod.bytes) + _NAME_BYTES * len(asked.names) + asked.scores.nbytes

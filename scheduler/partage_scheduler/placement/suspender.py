@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 import structlog
 from msgspec.structs import replace
 
 from partage_base.daemon.logs import Repeats
-from partage_plugins.api import CardId, PodUid
+from partage_plugins.api import CardId, NodeName, PodUid
 from partage_scheduler.api import Events
 from partage_scheduler.authority import Authority
 from partage_scheduler.cluster.placed_pods import PlacedPod
@@ -28,8 +29,8 @@ from partage_scheduler.preemption import Suspension
 from partage_scheduler.resize.resumption import against_resuming
 
 EVERY_S: Final = 1.0
-AT_ONCE: Final = 16
-"""Pods that are resumed in one pass; the others follow in the next."""
+AT_ONCE: Final = 32
+"""Pods that are looked at in one pass for whether they can be resumed; those of other nodes follow in the next."""
 PATIENCE_S: Final = 120.0
 """Time for a node to report. Work that runs has ten seconds to end; then the memory is copied."""
 _log = structlog.get_logger()
@@ -49,6 +50,8 @@ class Suspender:
     ) -> None:
         self._core, self._writer, self._preemptor, self._events = core, writer, preemptor, events
         self._authority, self._figures, self._utc = authority, figures, utc
+        self._last_node = NodeName("")
+        """The last node whose suspended pods were looked at."""
         self._told: dict[PodUid, int] | None = None
         """The gen of each pod that is reported as suspended, with its event sent; None until the first look."""
         self._repeats = Repeats(every_s=60)
@@ -64,7 +67,7 @@ class Suspender:
         placed_pods = [placed for placed in self._core.cluster.placed_pods.suspended() if not placed.pod.is_going]
         self._tell(placed_pods)
         waiting = [placed for placed in placed_pods if not self._is_for_another(placed)]
-        await self._resume(sorted(waiting, key=_turn))
+        await asyncio.gather(*[self._write_resumed(each) for each in self._resumed(waiting)])
 
     # ---- Suspending --------------------------------------------------------------------------------------------------
 
@@ -110,29 +113,45 @@ class Suspender:
 
     # ---- Resuming ----------------------------------------------------------------------------------------------------
 
-    async def _resume(self, placed_pods: Iterable[PlacedPod]) -> None:
-        """Resumes those whose room is free. One that waits keeps later ones off its cards."""
-        awaited, number = set[CardId](), 0
-        for placed in placed_pods:
+    def _resumed(self, placed_pods: Iterable[PlacedPod]) -> list[Suspension]:
+        """Books those whose room is free, on one node after another. One that waits keeps later ones off its cards."""
+        awaited, booked, looks = set[CardId](), list[Suspension](), 0
+        for placed in self._in_turns(placed_pods):
             cards = {usage.card for usage in placed.usages}
-            is_late = number == AT_ONCE or not cards.isdisjoint(awaited)
-            if is_late or against_resuming(self._core.cycle, placed, time.monotonic()) is not None:
+            if not cards.isdisjoint(awaited):
+                continue
+            if looks >= AT_ONCE and placed.node != self._last_node:
+                break
+            looks, self._last_node = looks + 1, placed.node
+            if against_resuming(self._core.cycle, placed, time.monotonic()) is not None:
                 awaited |= cards
             else:
-                number += 1
-                await self._write_resumed(placed)
+                booked.append(self._book_resumed(placed))
+        return booked
 
-    async def _write_resumed(self, placed: PlacedPod) -> None:
-        pod, before = placed.pod, placed.allocation
+    def _in_turns(self, placed_pods: Iterable[PlacedPod]) -> Iterator[PlacedPod]:
+        """Node after node, from the one after the last; of a node's pods the first in turn first."""
+        on: dict[NodeName, list[PlacedPod]] = {}
+        for placed in sorted(placed_pods, key=_turn):
+            on.setdefault(placed.node, []).append(placed)
+        nodes = sorted(on)
+        first = bisect_right(nodes, self._last_node)
+        return (placed for node in nodes[first:] + nodes[:first] for placed in on[node])
+
+    def _book_resumed(self, placed: PlacedPod) -> Suspension:
+        before = placed.allocation
         booked = replace(before, suspended=None)
-        self._core.cluster.rebook(pod.uid, before, booked)
+        self._core.cluster.rebook(placed.pod.uid, before, booked)
+        return Suspension(placed.pod, before, booked)
+
+    async def _write_resumed(self, resumed: Suspension) -> None:
+        pod, booked = resumed.pod, resumed.booked
         why = await self._writer.write(pod, replace(booked, gen=booked.gen + 1))
         if why is None:
-            _log.info("a pod is resumed", pod=f"{pod.namespace}/{pod.name}", node=placed.node)
-            note = f"Resumed on node {placed.node}: its room there is free again"
-            self._events.happened(pod, "Resumed", note, "Resuming")
+            _log.info("a pod is resumed", pod=f"{pod.namespace}/{pod.name}", node=pod.node)
+            self._events.happened(pod, "Resumed", f"Resumed on node {pod.node}: its room is free again", "Resuming")
         else:
-            self._rebook(pod.uid, Suspension(pod, before, booked), why)
+            self._rebook(pod.uid, resumed, why)
 
 
 def _turn(placed: PlacedPod) -> tuple[int, int, str]:

@@ -18,7 +18,7 @@ _WITH_CHECKPOINTS: Final = 570
 
 
 class Suspension(Struct, frozen=True):
-    """A pod that is to be suspended: booked, and to be written on the pod."""
+    """A pod that is suspended or resumed: booked so, and to be written on the pod."""
 
     pod: ApiPod
     before: Allocation

@@ -142,7 +142,7 @@ class VictimFinder:
         if not self.may(pod):
             return NoVictims(nodes=nodes)
         request, best = self._cycle.request(pod), None
-        with self.cluster.kept.lifted(pod):
+        with self.cluster.kept.lifted(pod), self.cluster.suspensions.lifted(pod):
             helpless = self._helpless(pod, request, now)
             promising, is_partial = self._promising(pod, request, helpless)
             for cost, node, guessed in promising:
@@ -161,7 +161,7 @@ class VictimFinder:
         if pod.spec.preemption_policy == NEVER:
             return None
         request = self._cycle.request(pod)
-        with self.cluster.kept.lifted(pod):
+        with self.cluster.kept.lifted(pod), self.cluster.suspensions.lifted(pod, node):
             guessed = self._guess(pod, request, node)
             look = _Look(pod, request, node, self._slot(node), now, frozenset(chosen), suspends=False)
             return None if guessed is None else self._look(look, guessed)

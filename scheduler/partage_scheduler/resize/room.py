@@ -18,7 +18,7 @@ def no_room(cycle: Cycle, placed: PlacedPod, wanted: Allocation, now: float) -> 
     if (reason := cluster.fleet.why_not(placed.node, now)) is not None:
         return str(reason)
     request = as_request(cycle.request(placed.pod), wanted)
-    with cluster.kept.lifted(placed.pod):
+    with cluster.kept.lifted(placed.pod), cluster.suspensions.lifted(placed.pod, placed.node):
         decider.give_back(placed.pod.uid)
         try:
             found = decider.decide_on(request, placed.node)

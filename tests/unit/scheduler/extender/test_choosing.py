@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from partage_plugins.api import NodeName
+from partage_plugins.api import NodeName, PodUid, SuspendedFor
 from partage_plugins.api.keys import EXCLUSION, GANG, GANG_SIZE, GPU_MILLI
+from partage_plugins.codecs.suspension import SuspensionReport
 from partage_plugins.errors import Refused
 from partage_scheduler.core import Core
 from partage_scheduler.cycle import Unschedulable
@@ -136,6 +138,26 @@ def test_it_is_known_whether_there_is_room_anywhere(core: Core, tmp_path: Path) 
     assert chooser.fits(a_pod("half", 500), now())
     assert not chooser.fits(a_pod("gang", annotations={GANG: "g", GANG_SIZE: "2"}), now())
     assert not NodeFilter(a_core(tmp_path, ()).cycle).fits(pod, now())
+
+
+def test_the_room_of_a_suspended_pod_is_used_last_and_by_higher_pods_alone(tmp_path: Path) -> None:
+    core = a_core(tmp_path, ("n1", "n2"))
+    for number, node in enumerate((N1, N1, N2)):
+        place(core, a_pod(f"full{number}", 1000), node)
+    held = core.cluster.placed_pods.get(PodUid("uid-full0"))
+    assert held is not None
+    suspended = replace(held.allocation, gen=2, suspended=SuspendedFor(by=PodUid("uid-new"), at=1))
+    core.cluster.rebook(held.pod.uid, held.allocation, suspended)
+    core.cluster.reported("n1", {held.pod.uid: SuspensionReport(gen=2, is_done=True)})
+    chooser, high, low = NodeFilter(core.cycle), a_pod("high", 1000, priority=5), a_pod("low", 1000)
+    assert chooser.filter(asking(high, "n1", "n2"), now()).node_names == ("n2",)
+    place(core, a_pod("last", 1000), N2)
+    assert chooser.filter(asking(high, "n1", "n2"), now()).node_names == ("n1",)
+    assert chooser.fits(high, now())
+    assert not isinstance(chooser.on(high, N1, now()), str)
+    assert not chooser.filter(asking(low, "n1", "n2"), now()).node_names
+    assert not chooser.fits(low, now())
+    assert isinstance(chooser.on(low, N1, now()), str)
 
 
 def test_cpu_and_memory_are_kube_schedulers(core: Core) -> None:

@@ -110,6 +110,13 @@ def test_its_room_is_for_pods_of_a_higher_priority_alone() -> None:
     assert made.stage.decides(pod("another", milli=100, priority=0)) is None
 
 
+def test_its_room_is_taken_last() -> None:
+    made = Suspending(stage := Preempted(allowing(gen=2, by="new"), m=1, n=1), Preemption(stage.finder))
+    made.reports()
+    assert made.stage.decides(new(milli=900)) == "n"
+    assert made.stage.decides(new("next", milli=900)) == "m"
+
+
 def test_a_report_that_is_withdrawn_makes_its_cards_count_again() -> None:
     made = suspended()
     assert ClusterEvent.FREED in made.stage.cluster.reported("m", {})
@@ -227,7 +234,7 @@ def test_a_what_if_view_restores_everything() -> None:
     placed = made.stage.cluster.placed_pods.get(LOW)
     assert placed is not None
     before = placed.allocation
-    with made.stage.cluster.kept.lifted(new()):
+    with made.stage.cluster.suspensions.lifted(new()):
         assert placed.usages == ()
         with made.stage.cluster.what_if() as world:
             world.suspend(placed)

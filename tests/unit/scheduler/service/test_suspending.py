@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from partage_plugins.api import GPU, Allocation
 from partage_plugins.api.keys import ALLOCATION, SUSPEND, SUSPENDED_PODS
@@ -37,11 +38,11 @@ def is_suspended(api: FakeApi, name: str) -> bool:
     return allocation(api, name).suspended is not None
 
 
-def report(api: FakeApi, *names: str, **more: Any) -> None:
+def report(api: FakeApi, *names: str, node: str = "n1", **more: Any) -> None:
     """What the node writes on its Lease about these pods, for the allocations that they have now."""
     said = {stands(api, name).uid: {"gen": allocation(api, name).gen, **more} for name in names}
     text = json.dumps(said) if names else None
-    api.objects.patch(f"{LEASES}/n1", {"metadata": {"annotations": {SUSPENDED_PODS: text}}})
+    api.objects.patch(f"{LEASES}/{node}", {"metadata": {"annotations": {SUSPENDED_PODS: text}}})
 
 
 def full(api: FakeApi, **spec: Any) -> None:
@@ -49,6 +50,11 @@ def full(api: FakeApi, **spec: Any) -> None:
     add_node(api, "n1")
     add_pod(api, "low", 900, priority=1, annotations=MAY, **spec)
     add_pod(api, "other", 900, priority=9)
+
+
+def only_on(node: str) -> dict[str, Any]:
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
 
 
 async def test_it_is_suspended_and_comes_back_when_its_room_is_free(api: FakeApi, tmp_path: Path) -> None:
@@ -79,6 +85,22 @@ async def test_it_is_suspended_and_comes_back_when_its_room_is_free(api: FakeApi
         assert not said(api, "Preempted")
         await asyncio.sleep(0.1)
         assert not stands(api, "equal").node, "the room is taken again"
+
+
+async def test_a_report_that_can_not_be_read_frees_nothing_and_the_log_names_the_node(
+    api: FakeApi, tmp_path: Path
+) -> None:
+    full(api)
+    with capture_logs() as logs:
+        async with scheduler(api, settings_below(tmp_path)):
+            await until(lambda: not unbound(api))
+            add_pod(api, "new", 600, priority=5)
+            await until(lambda: is_suspended(api, "low"))
+            report(api, "low", is_done="yes")
+            await until(lambda: any(each.get("node") == "n1" and "is_done" in each.get("why", "") for each in logs))
+            assert not stands(api, "new").node
+            report(api, "low", is_done=True)
+            await until(lambda: stands(api, "new").node == "n1")
 
 
 async def test_what_can_not_be_suspended_is_deleted_and_the_event_says_why(api: FakeApi, tmp_path: Path) -> None:
@@ -163,6 +185,28 @@ async def test_of_several_the_one_of_the_highest_priority_comes_first(api: FakeA
         assert is_suspended(api, "b")
         api.objects.delete(f"{PODS}/next")
         await until(lambda: not any(is_suspended(api, name) for name in names))
+
+
+async def test_a_node_that_stays_full_does_not_keep_the_pods_of_another_suspended(
+    api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suspender, "AT_ONCE", 1)
+    nodes = ("n1", "n2")
+    for node in nodes:
+        add_node(api, node)
+        add_pod(api, f"low-{node}", 900, priority=1, annotations=MAY, affinity=only_on(node))
+        add_pod(api, f"other-{node}", 900, priority=9, affinity=only_on(node))
+    async with scheduler(api, settings_below(tmp_path)):
+        await until(lambda: not unbound(api))
+        for node in nodes:
+            add_pod(api, f"new-{node}", 600, priority=5, affinity=only_on(node))
+        await until(lambda: all(is_suspended(api, f"low-{node}") for node in nodes))
+        for node in nodes:
+            report(api, f"low-{node}", node=node, is_done=True)
+        await until(lambda: not unbound(api))
+        api.objects.delete(f"{PODS}/new-n2")
+        await until(lambda: not is_suspended(api, "low-n2"))
+        assert is_suspended(api, "low-n1")
 
 
 async def test_a_write_that_is_refused_frees_nothing_and_is_chosen_again(api: FakeApi, tmp_path: Path) -> None:

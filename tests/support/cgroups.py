@@ -11,6 +11,7 @@ import pytest
 
 from partage_isolation.audit.proofs import shared_hierarchy
 from rig.client.wait import found
+from rig.machine.cgroups import OF_TESTS
 
 
 @contextmanager
@@ -19,7 +20,7 @@ def control_group(name: str = "group") -> Generator[Path]:
     top = shared_hierarchy(Path("/proc/self/mountinfo").read_text())
     if top is None:
         pytest.skip("this machine has no control groups of version 2")
-    parent = Path(top) / f"partage-test-{uuid.uuid4().hex[:12]}"
+    parent = Path(top) / f"{OF_TESTS}{uuid.uuid4().hex[:12]}"
     try:
         (parent / name).mkdir(parents=True)
     except OSError as error:
@@ -36,7 +37,7 @@ def memory_group(limit_bytes: int) -> Generator[Path]:
     """A cgroup with a memory limit, of version 1 or 2; skips the test if none can be created."""
     first = Path("/sys/fs/cgroup/memory")
     top, limit = (first, "memory.limit_in_bytes") if first.is_dir() else (Path("/sys/fs/cgroup"), "memory.max")
-    group = top / f"partage-test-{uuid.uuid4().hex[:12]}"
+    group = top / f"{OF_TESTS}{uuid.uuid4().hex[:12]}"
     try:
         group.mkdir()
         (group / limit).write_text(str(limit_bytes))

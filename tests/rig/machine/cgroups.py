@@ -18,6 +18,8 @@ from rig.patience import Wait
 
 ROOT: Final = Path("/sys/fs/cgroup")
 OURS: Final = "partage-rig"
+OF_TESTS: Final = "partage-test-"
+"""Prefix of the groups that tests make for themselves."""
 _CONTAINERD: Final = "k8s.io"
 _CPUSET: Final = ("cpuset.cpus", "cpuset.mems")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from rig.machine import slots
-from rig.machine.cgroups import OURS, ROOT
+from rig.machine.cgroups import OF_TESTS, OURS, ROOT
 from rig.machine.components import MARK
 
 _WRITTEN_TO: Final = ("/etc", "/opt", "/run", "/usr/libexec", "/var")
@@ -71,7 +71,7 @@ def look() -> Snapshot:
         device=dict.fromkeys((entry.name for entry in Path("/sys/class/net").iterdir()), ""),
         route=dict.fromkeys(_lines("ip", "route", "show", "table", "all"), ""),
         sysctl=dict(_sysctls()),
-        cgroup={path: "" for path, _, _ in os.walk(ROOT)},
+        cgroup={path: "" for path, _, _ in os.walk(ROOT) if f"/{OF_TESTS}" not in path},
         file=dict(_files()),
     )
 

@@ -135,8 +135,8 @@ class Account:
 
     def tell(self, amounts: Amounts) -> None:
         if (amounts.changes - self.changes) % _CHANGES < _CHANGES // 2:  # else older than the last report
-            self.hidden = min(amounts.hidden, amounts.used, MOST_BYTES)
-        self.used, self.changes = min(amounts.used, MOST_BYTES), amounts.changes
+            self.hidden, self.changes = min(amounts.hidden, amounts.used, MOST_BYTES), amounts.changes
+        self.used = min(amounts.used, MOST_BYTES)
         self.in_flight, self.returns = amounts.in_flight, amounts.returns
 
     def lend(self, asked: int, credit: int) -> None:

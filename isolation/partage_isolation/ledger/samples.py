@@ -2,7 +2,9 @@
 
 A sample of a blind card shows nothing. There a process's own reports are trusted, a context is charged the usual size,
 and a dead process is released some time after the kernel reported its exit: the kernel closes its files before that.
-The same holds on every card for managed memory, which no sample attributes to a process.
+
+No sample attributes managed memory to a process. The kernel unmaps it, which frees it, before it closes a process's
+files, and NVML lists the process until they are closed: a dead process that is listed still counts with all of it.
 
 Pure. A sample has three moments: it begins (`begin`), NVML is called, and its figures are applied (`apply`). It judges
 only what was reported before it began. Samples may overlap, and an older one may arrive after a later one: then it
@@ -24,8 +26,6 @@ from partage_plugins.api.names import CardId
 
 SETTLE_NS: Final = 1_000_000_000
 """Time that a driver may need to free a process's memory after its files are closed; usually milliseconds."""
-MANAGED_SETTLE_NS: Final = SETTLE_NS // 2
-"""The same for managed memory alone: programs that request memory wait longer than that."""
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,7 @@ def _applied(ledger: Ledger, where: _Where, beginning: Beginning, shown: Shown, 
         return ()
     if process.state is State.DEAD:
         if process.died_ns <= beginning.began_ns:
-            is_settling = process.died_ns + MANAGED_SETTLE_NS > beginning.began_ns
-            _left_behind(ledger, where, amount + (account.hidden if is_settling else 0))
+            _left_behind(ledger, where, amount + account.hidden if amount else 0)
         return ()
     if budget.is_away or account.moved is None or account.moved != seen.moved:
         return ()

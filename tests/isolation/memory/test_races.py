@@ -19,6 +19,7 @@ CONTEXT_MIB = 64
 LIMIT_MIB = 2048
 OUT_OF_MEMORY = 2
 RESTARTS = 4
+MOST_ROUNDS = 30
 CARD = card("h100", context_mib=CONTEXT_MIB)
 
 
@@ -69,6 +70,8 @@ def test_the_limit_holds_to_the_byte_and_no_refusal_is_wrong(tmp_path: Path) -> 
         warm_up(place, container, tmp_path)
         with Race(course(place, container, 1), tmp_path / "page") as race:
             for _ in range(15 if is_all() else 6):
+                race.round()
+            while not race.seen.opened and race.seen.rounds < MOST_ROUNDS:  # on a busy machine few open each other's
                 race.round()
             race.finish()
         assert race.seen.refused > 0

@@ -155,6 +155,8 @@ class World(RuleBasedStateMachine):
         program.alive = False
         if at_once:
             program.used = program.managed = program.lag = program.context = 0
+        elif program.held == program.managed:  # a card lists a process as long as it holds anything else of it
+            program.used = program.managed = 0
         self.lingering.append(program)
         self.ledger.lives.died(self.process(program), self.now())
 
@@ -259,7 +261,7 @@ class World(RuleBasedStateMachine):
         return 0 if program.connected or account is None else account.lent - program.used
 
     def settling(self, process: Process) -> int:
-        """What the driver may still hold of dead processes and no sample shows."""
+        """Managed memory of dead processes, charged until no sample lists them."""
         account = process.accounts.get(0)
         return account.hidden if account is not None and process.state is State.DEAD else 0
 
@@ -363,7 +365,6 @@ class World(RuleBasedStateMachine):
         for program in list(self.programs):
             self.ledger.lives.died(self.process(program), self.now())
         self.programs, self.lingering, self.samples = [], [], []
-        self.clock += rules.SETTLE_NS
         self.sample_at_once()
         assert self.charged == 0
         assert not self.all()

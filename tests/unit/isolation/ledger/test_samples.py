@@ -182,14 +182,24 @@ def test_what_was_said_before_the_last_word_says_nothing_of_managed_memory() -> 
     assert process.accounts[0].hidden == MANAGED
 
 
-def test_managed_memory_of_the_dead_is_charged_until_the_driver_has_had_time_to_let_go() -> None:
+def test_managed_memory_of_the_dead_is_charged_as_long_as_the_card_lists_them() -> None:
     ledger, process = with_managed()
     ledger.lives.died(process, 1000)
-    rules.apply(ledger, rules.begin(ledger, CARD, 1000 + rules.MANAGED_SETTLE_NS - 1), Shown({}, {}))
-    assert charged(ledger) == MANAGED
-    rules.apply(ledger, rules.begin(ledger, CARD, 1000 + rules.MANAGED_SETTLE_NS), Shown({}, {}))
+    for began in (1000, 2000 + rules.SETTLE_NS):
+        rules.apply(ledger, rules.begin(ledger, CARD, began), Shown({PID: MIB}, {}))
+        assert charged(ledger) == MANAGED + MIB
+    rules.apply(ledger, rules.begin(ledger, CARD, 999), Shown({}, {}))
+    assert charged(ledger) == MANAGED + MIB, "of a sample that began while it lived"
+    rules.apply(ledger, rules.begin(ledger, CARD, 3000 + rules.SETTLE_NS), Shown({}, {}))
     assert charged(ledger) == 0
     assert process.state is State.GONE
+
+
+def test_an_older_report_that_comes_late_changes_nothing_of_what_is_managed() -> None:
+    ledger, process = with_managed()
+    for changes, hidden in ((3, HELD), (1, MANAGED), (2, 0)):
+        ledger.accounting.told(process, 0, Amounts(MANAGED, MANAGED, changes, hidden=hidden))
+    assert process.accounts[0].hidden == HELD
 
 
 def test_a_process_can_not_say_more_of_managed_memory_than_was_ever_granted() -> None:

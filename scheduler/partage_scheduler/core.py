@@ -110,6 +110,7 @@ def new_core(  # noqa: PLR0913 - what differs between a daemon, a look and a tes
         clock=time.monotonic,
         wall_clock=time.time,
         let_go=let_go,
+        on_unread=_on_unread(),
         budgets=budgets,
         quotas=quotas,
     )
@@ -171,6 +172,12 @@ def _trust(settings: SchedulerSettings, registry: Registry) -> Trust:
             _log.warning("allocation rejected", pod=f"{pod.namespace}/{pod.name}", node=pod.node, why=why)
 
     return Trust(Keyring(settings.below_root(settings.keys)).current, registry.kinds, on_refused=refused)
+
+
+def _on_unread() -> Callable[[str, str], None]:
+    repeats = Repeats(every_s=60)
+    event = "a node's reports on suspended pods can't be read"
+    return lambda node, why: repeats.say(event, key=node, node=node, why=why)
 
 
 def _renewed(why: PartageError) -> None:

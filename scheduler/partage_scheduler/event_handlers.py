@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Final, Generic, Protocol, TypeVar
 
-from partage_base.daemon.logs import Repeats
 from partage_base.kube.undecodable import Undecodable
 from partage_plugins.api import PodUid
 from partage_plugins.api.keys import ALLOCATION, RESIZED_PODS, SIGNATURE, SUSPENDED_PODS
@@ -165,15 +164,19 @@ class NodeHandler:
 class HeartbeatHandler:
     """Handles the Leases by which advertisers confirm that their nodes' inventories are current."""
 
-    def __init__(self, cluster: Cluster, queue: Queue, *, clock: Clock, wall_clock: Clock) -> None:
-        """`wall_clock` is compared with `clock` once: Leases carry wall-clock times, and the wall clock may jump."""
-        self._cluster, self._queue, self._clock = cluster, queue, clock
+    def __init__(
+        self, cluster: Cluster, queue: Queue, *, clock: Clock, wall_clock: Clock, on_unread: Callable[[str, str], None]
+    ) -> None:
+        """`wall_clock` is compared with `clock` once: Leases carry wall-clock times, and the wall clock may jump.
+
+        `on_unread` is called with a node whose reports on suspended pods can't be read, and why.
+        """
+        self._cluster, self._queue, self._clock, self._on_unread = cluster, queue, clock, on_unread
         self._ahead = wall_clock() - clock()
         self.resized: dict[str, str] = {}
         """Annotation of each existing Lease that names resized pods, by node."""
         self._reports: dict[str, str] = {}
         """Annotation of each Lease by which its node reports on suspended pods."""
-        self._repeats = Repeats(every_s=60)
 
     def listed(self, items: Iterable[ApiLease], _unread: Sequence[Undecodable] = (), /) -> None:
         leases = {lease.name: lease for lease in items}
@@ -204,7 +207,7 @@ class HeartbeatHandler:
         try:
             return READ_REPORTS.read(text) if text else {}
         except DecodeError as error:
-            self._repeats.say("a node's reports on suspended pods can't be read", key=name, node=name, why=str(error))
+            self._on_unread(name, str(error))
             return {}
 
     def _no_more(self, name: str) -> None:
@@ -328,12 +331,13 @@ class EventHandlers:
         clock: Clock,
         wall_clock: Clock,
         let_go: Callable[[PodUid], None] = lambda _uid: None,
+        on_unread: Callable[[str, str], None] = lambda _node, _why: None,
         budgets: Budgets | None = None,
         quotas: Quotas | None = None,
     ) -> None:
         self.pods = PodHandler(cluster, queue, ours=ours, clock=clock, let_go=let_go)
         self.nodes = NodeHandler(cluster, queue, clock=clock)
-        self.heartbeats = HeartbeatHandler(cluster, queue, clock=clock, wall_clock=wall_clock)
+        self.heartbeats = HeartbeatHandler(cluster, queue, clock=clock, wall_clock=wall_clock, on_unread=on_unread)
 
         def told(
             put: Callable[[K], None], remove: Callable[[K], None], cluster_events: Causes = _VOLUME

@@ -113,9 +113,9 @@ async def test_an_api_server_whose_store_hangs_gives_up_when_it_was_told_to(
                 await server.patch(f"{leases}/given-up", late, Lease, within_s=0.5)
         finally:
             control.etcd.send(signal.SIGCONT)
+            await asyncio.to_thread(control.apiserver.wait_ready)
+            await server.delete(f"{leases}/given-up")
         assert given_up.value.status == HTTPStatus.GATEWAY_TIMEOUT
-        await asyncio.to_thread(control.apiserver.wait_ready)
-        await server.delete(f"{leases}/given-up")
 
 
 async def test_a_frozen_api_server_ends_calls_at_their_deadline_and_watches_go_on(

@@ -22,6 +22,8 @@ from rig.patience import PATIENCE_S, TAIL_LINES, Log, patience_s
 
 _LOOK_EVERY_S: Final = 0.05
 _STOP_WITHIN_S: Final = 20.0
+_STOPPED: Final = frozenset("TtXZ")
+"""States of a thread in /proc that runs nothing."""
 MARK: Final = "PARTAGE_RIG"
 """The environment variable that marks a component as a rig's; its value is the rig's run folder."""
 
@@ -102,7 +104,11 @@ class Component:
             raise self._failed(f"ended with status {self._process.returncode}")
 
     def send(self, number: signal.Signals) -> None:
-        os.kill(self.pid, number)
+        """Send a signal; after SIGSTOP, return once no thread runs any more."""
+        pid = self.pid
+        os.kill(pid, number)
+        if number == signal.SIGSTOP:
+            until(f"{self.name} has stopped", lambda: _running_threads(pid), logs=[self])
 
     def kill(self) -> None:
         """Send SIGKILL and wait for the exit: simulates a crash."""
@@ -164,3 +170,16 @@ def serving(component: Component) -> Generator[Component]:
         yield component
     finally:
         component.kill()
+
+
+def _running_threads(pid: int) -> str | None:
+    """Which of its threads have not stopped; None if all have."""
+    states = [_state(each) for each in Path(f"/proc/{pid}/task").iterdir()]
+    return None if set(states) <= _STOPPED else f"states of its threads: {' '.join(states)}"
+
+
+def _state(thread: Path) -> str:
+    try:
+        return (thread / "stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:  # it has ended
+        return "X"

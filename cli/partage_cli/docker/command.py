@@ -14,6 +14,7 @@ from partage_base.inventory_file import InventoryFile
 from partage_cli.docker.daemon_json import RUNTIME, Registration
 from partage_cli.docker.engine import (
     ENGINES,
+    PID_FILES,
     DockerInfo,
     EngineName,
     daemon_pid,
@@ -91,6 +92,7 @@ def install(  # noqa: PLR0913  one parameter for each word of the command line
     wanted = Registration(program=str(program.path), is_default=is_default, resources=_resources(root) if swarm else ())
     if "docker" in found:
         _require_root()
+        pid_file = _dockerds(docker, pid_file)
         docker.require_fit(wanted)
     if "podman" in found:
         podman.require_fit()
@@ -119,7 +121,9 @@ def uninstall(root: Path, *, daemon_json: Path | None, pid_file: Path | None) ->
     """Give engines their settings back. Containers that run go on; those of the runtime can't be started again."""
     root = root.absolute()
     docker, podman = DockerFile(root, daemon_json), PodmanFile(root)
-    if docker.have_it_forgotten():
+    if docker.is_registered:
+        pid_file = _dockerds(docker, pid_file)
+        docker.have_it_forgotten()
         _have_it_read(
             root,
             pid_file,
@@ -133,9 +137,7 @@ def uninstall(root: Path, *, daemon_json: Path | None, pid_file: Path | None) ->
     program = InstalledProgram(root)
     reasons = [why for engine in ENGINES if (why := _why_needed(engine))]
     if reasons:
-        _say(
-            f"{program.path} stays, by which engines end containers: {'; '.join(reasons)}. Ask again once they are gone"
-        )
+        _say(f"{program.path} stays: {'; '.join(reasons)}. Repeat this command afterwards")
     else:
         program.remove()
 
@@ -157,7 +159,7 @@ def status(root: Path, *, output: str, daemon_json: Path | None) -> int:
 
 def _register_docker(root: Path, file: DockerFile, wanted: Registration, pid_file: Path | None) -> None:
     """Registers it and reloads dockerd; if dockerd does not accept it, the error tells how to undo it."""
-    file.register(wanted)
+    file.register(wanted, pid_file)
     _say(f"docker: {file.path} names the runtime {RUNTIME}{_of_default(is_default=wanted.is_default)}")
     back = f"`partage docker uninstall --daemon-json {file.path}` takes the file back"
     if not _have_it_read(root, pid_file, lambda info: _is_taken(info, wanted), do=back):
@@ -176,6 +178,18 @@ def _have_it_read(root: Path, pid_file: Path | None, taken: Callable[[DockerInfo
     if read_again(pid, taken) is None:
         raise Refused(f"dockerd (process {pid}) has not taken it; see its log: journalctl -u docker. {do}")
     return True
+
+
+def _dockerds(file: DockerFile, named: Path | None) -> Path | None:
+    """Dockerd's pid file if it is not a usual one; raises `Refused` if a dockerd answers that no pid file names."""
+    pid_file = named.absolute() if named is not None else file.pid_file
+    if daemon_pid(file.root, pid_file) is None and docker_info() is not None:
+        where = pid_file or " or ".join(str(file.root / each) for each in PID_FILES)
+        raise Refused(
+            f"a dockerd answers that {where} does not name; give its --pid-file, and --daemon-json if it is started "
+            "with --config-file; nothing was changed"
+        )
+    return pid_file
 
 
 def _require_root() -> None:
@@ -219,13 +233,16 @@ def _resources(root: Path) -> tuple[str, ...]:
 
 
 def _why_needed(engine: EngineName) -> str:
-    """Why the program is needed; empty if no container of the engine runs by it."""
+    """Why the program is needed; empty if the engine does not know it and none of its containers runs by it."""
     if shutil.which(engine) is None:
         return ""
+    info = docker_info() if engine == "docker" else None
+    if info is not None and RUNTIME in (info.runtimes or {}):
+        return "dockerd still has the runtime: systemctl reload docker"
     using = running_by(RUNTIME, engine)
     if using is None:
         return f"{engine} does not say what runs"
-    return f"{len(using)} of {engine} run by it" if using else ""
+    return f"containers of {engine} run by it: {len(using)}" if using else ""
 
 
 def _of_default(*, is_default: bool) -> str:

@@ -34,6 +34,8 @@ class _Record(Struct, frozen=True, kw_only=True):
     path: str
     """Path of the file with the registration."""
     before: Before
+    pid_file: str | None = None
+    """Dockerd's, where it was named."""
 
 
 class DockerFile:
@@ -41,7 +43,7 @@ class DockerFile:
 
     def __init__(self, root: Path, named: Path | None = None) -> None:
         """`named` is another file than the default; while one is registered, it must be that one."""
-        self._record = root / _RECORD
+        self.root, self._record = root, root / _RECORD
         kept = self._kept()
         self.path = (named or Path(kept.path if kept else root / DAEMON_JSON)).absolute()
         if kept is not None and self.path != Path(kept.path):
@@ -50,6 +52,8 @@ class DockerFile:
                 f"first: partage docker uninstall --daemon-json {kept.path}"
             )
         self._before = None if kept is None else kept.before
+        self.pid_file = Path(kept.pid_file) if kept is not None and kept.pid_file else None
+        """Dockerd's, as it was named for the registration."""
 
     @property
     def is_registered(self) -> bool:
@@ -59,21 +63,21 @@ class DockerFile:
         """Raises `Refused` if `register` would."""
         self._registered(wanted)
 
-    def register(self, wanted: Registration) -> None:
+    def register(self, wanted: Registration, pid_file: Path | None = None) -> None:
         written, before = self._registered(wanted)
+        self.pid_file = pid_file
         self._keep(before)
         if written != self._content():
             self._write(written)
 
-    def have_it_forgotten(self) -> bool:
-        """Whether there is something to undo: a running dockerd must then reload the file before `unregister`."""
+    def have_it_forgotten(self) -> None:
+        """A running dockerd must then reload the file before `unregister`."""
         if self._before is None:
-            return False
+            return
         with self._by_hand():
             written, before = daemon_json.forgetting(self._content(), self._before)
         self._keep(before)
         self._write(written)
-        return True
 
     def unregister(self) -> None:
         """Restores the former file, after a running dockerd has forgotten our runtime."""
@@ -121,7 +125,9 @@ class DockerFile:
 
     def _keep(self, before: Before) -> None:
         self._record.parent.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
-        write_whole(self._record, msgspec.json.encode(_Record(path=str(self.path), before=before)), synced=True)
+        pid_file = None if self.pid_file is None else str(self.pid_file)
+        record = _Record(path=str(self.path), before=before, pid_file=pid_file)
+        write_whole(self._record, msgspec.json.encode(record), synced=True)
         self._before = before
 
     def _kept(self) -> _Record | None:

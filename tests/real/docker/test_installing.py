@@ -48,7 +48,7 @@ def test_a_docker_that_runs_has_the_runtime_and_forgets_it_and_its_settings_are_
         container = docker.run("-d", "--runtime", "partage", "-e", "PARTAGE_SHARE=300", "busybox", "sleep", "100000")
 
         said = typed(machine, f"partage docker uninstall {PLACES}")
-        assert "stays, by which engines end containers: 1 of docker run by it" in said
+        assert "stays: containers of docker run by it: 1" in said
         assert file.read_bytes() == before
         assert state(machine) == [False, False, False]
         assert machine.types(ASKED).returncode != 0

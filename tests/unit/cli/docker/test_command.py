@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from partage_cli.docker import command as words
+from rig.client.wait import until
 
 BEFORE: Final = b'{ "log-driver":\t"local" }'
 DOCKER: Final = """#!/bin/sh
@@ -19,6 +23,11 @@ info) cat {info} ;;
 ps) printf '%s' "$RUNNING" ;;
 inspect) echo "abc $RUNTIME" ;;
 esac
+"""
+DOCKERD: Final = """#!/bin/sh
+trap 'grep -q partage {settings} && more=", \\"partage\\": {{}}" || more=
+printf "{{\\"ServerVersion\\": \\"20.10.24\\", \\"Runtimes\\": {{\\"runc\\": {{}}%s}}}}" "$more" > {info}' HUP
+while :; do sleep 0.05; done
 """
 
 
@@ -34,7 +43,6 @@ class Machine:
         self.program = root / "usr/local/lib/partage/oci/current/partage-oci"
         for name in ("docker", "runc"):
             self.puts(name)
-        self.says("runc", "partage")
 
     def puts(self, name: str) -> None:
         path = self.programs / name
@@ -44,6 +52,25 @@ class Machine:
     def says(self, *runtimes: str, default: str = "runc") -> None:
         info = {"ServerVersion": "20.10.24", "Runtimes": {name: {} for name in runtimes}, "DefaultRuntime": default}
         self._info.write_text(json.dumps(info))
+
+    @contextmanager
+    def dockerd(self, pid_file: str = "run/docker.pid") -> Generator[None]:
+        """A daemon that has its settings read when it gets a signal."""
+        self.says("runc")
+        program = self.root / "dockerd"
+        program.write_text(DOCKERD.format(settings=self.file, info=self._info))
+        program.chmod(0o755)
+        path = self.root / pid_file
+        path.parent.mkdir(exist_ok=True)
+        with subprocess.Popen([program]) as process:
+            path.write_text(f"{process.pid}\n")
+            comm = Path(f"/proc/{process.pid}/comm")
+            until("it is dockerd", lambda: None if comm.read_text() == "dockerd\n" else comm.read_text())
+            try:
+                yield
+            finally:
+                process.kill()
+        self._info.unlink()
 
     def runs(self, *argv: str) -> Result:
         return CliRunner().invoke(words.command, argv, obj=self.root, standalone_mode=False)
@@ -142,17 +169,44 @@ def test_the_program_stays_while_containers_run_by_it(machine: Machine, monkeypa
     machine.runs("install")
     monkeypatch.setenv("RUNNING", "abc")
     monkeypatch.setenv("RUNTIME", "partage")
-    assert "stays, by which engines end containers: 1 of docker run by it" in machine.runs("uninstall").stderr
+    assert "stays: containers of docker run by it: 1" in machine.runs("uninstall").stderr
     assert machine.program.exists()
     monkeypatch.setenv("RUNTIME", "runc")
     machine.runs("uninstall")
     assert not machine.program.exists()
 
 
+def test_a_dockerd_whose_pid_file_is_elsewhere_is_asked_for_before_anything_changes(machine: Machine) -> None:
+    machine.says("runc")
+    refused = str(machine.runs("install").exception)
+    assert "give its --pid-file, and --daemon-json" in refused
+    assert not machine.file.exists()
+    assert not machine.program.exists()
+    with machine.dockerd("elsewhere.pid"):
+        named = ("--pid-file", str(machine.root / "elsewhere.pid"))
+        assert machine.runs("install", *named).exception is None
+        assert machine.runs("status").return_value == 0
+        done = machine.runs("uninstall")
+        assert done.exception is None, "its pid file is remembered"
+        assert not machine.program.exists()
+    assert not machine.file.exists()
+
+
+def test_the_program_stays_while_dockerd_has_the_runtime(machine: Machine) -> None:
+    with machine.dockerd():
+        machine.runs("install")
+        machine.says("runc", "partage")
+        assert machine.runs("uninstall").exception is None
+        machine.says("runc", "partage")
+        assert "stays: dockerd still has the runtime" in machine.runs("uninstall").stderr
+        assert not machine.program.exists()
+
+
 def test_what_is_registered_and_not_in_force_is_told(machine: Machine) -> None:
     assert machine.runs("status").return_value == 0
-    machine.runs("install")
-    assert machine.runs("status").return_value == 0
+    with machine.dockerd():
+        machine.runs("install")
+        assert machine.runs("status").return_value == 0
     machine.says("runc")
     done = machine.runs("status")
     assert done.return_value == 3

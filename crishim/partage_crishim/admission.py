@@ -129,7 +129,7 @@ class Admission:
             await self._claims.require(request, is_granted=claim is not None)
         if claim is not None:
             decision = await self._grants.rewrite(message, request, claim)
-            kinds = tuple(claim.given.grants)
+            kinds = tuple(claim.given)
             self._tell(AuditEvent(what="granted", request=request, gen=claim.allocation.gen, kinds=kinds))
             return decision
         changes = await self._guarded(request)

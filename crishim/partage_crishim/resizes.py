@@ -107,21 +107,22 @@ class Resizes:
         self, handed: NewAllocation, allocation: Allocation, held: Holding, known: Mapping[Kind, object]
     ) -> bool:
         """Whether it is in force in this container now; False: it is being suspended."""
-        given = decode_raw_grants(handed.allocation)[ContainerName(held.container)]
-        parts = {kind: known[kind] for kind in given.grants if kind in known}
+        name = ContainerName(held.container)
+        grants = decode_raw_grants(handed.allocation)[name]
+        parts = {kind: known[kind] for kind in grants if kind in known}
         config, handler = await self.grants.containerd.config(), await self.grants.containerd.handler_of(held.key)
         container = Container(
             key=held.key,
             pod=handed.pod,
-            name=ContainerName(held.container),
+            name=name,
             security=Security(runtime_handler=handler),
             runtime=runtime_of(config, handler),
-            budgets=given.budgets,
+            budgets=allocation.budgets_of(name),
             gang=allocation.gang,
         )
         async with self.grants.ledger.alone_with(held.key):
             is_on = self.grants.ledger.suspends(allocation)
-            granted = Granted(gen=allocation.gen, grants=given.grants, parts=parts, suspended=is_on)
+            granted = Granted(gen=allocation.gen, grants=grants, parts=parts, suspended=is_on)
             adjusted = await self.grants.host.adjust(container, granted)
             if is_on and _SUSPENDED not in adjusted.adjustment.enforces.get(GPU.name, ()):
                 return False

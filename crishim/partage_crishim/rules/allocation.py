@@ -33,14 +33,15 @@ from partage_plugins.api import (
     NodeName,
     PodUid,
 )
+from partage_plugins.api.allocation import Grants
 from partage_plugins.api.keys import ALLOCATION
-from partage_plugins.codecs import RawGrants, container_key, decode_allocation, decode_raw_grants, verify
+from partage_plugins.codecs import container_key, decode_allocation, decode_raw_grants, verify
 from partage_plugins.errors import DecodeError, SignatureRefused
 
 _ALLOCATION_BYTES: Final = ALLOCATION.encode()
 _AGAIN: Final = "delete the pod, so that its successor gets an allocation of its own"
 _MOST_SIGNATURES: Final = 256
-_Decoded = tuple[Allocation, Mapping[ContainerName, RawGrants]]
+_Decoded = tuple[Allocation, Mapping[ContainerName, Grants]]
 _LONGEST_REMEMBERED: Final = 16384
 """The longest text that is cached; no scheduler writes a longer one, which is decoded each time."""
 
@@ -49,16 +50,17 @@ class Claim(Struct, frozen=True, kw_only=True):
     """What an allocation gives to this container."""
 
     allocation: Allocation
-    given: RawGrants
+    given: Grants
     """As written: unknown kinds and fields are kept."""
     cards: tuple[GpuGrant, ...]
     """The grants of kind `gpu`, which is counted here."""
 
     def record_on(self, request: CreateRequest) -> ContainerAllocation:
         """The container's own record; each attempt has another key. Requires a claim that passed the checks."""
-        key = container_key(PodUid(request.uid), ContainerName(request.container), request.attempt)
-        given = self.given
-        return ContainerAllocation(key=key, gen=self.allocation.gen, grants=given.grants, budgets=given.budgets)
+        name, allocation = ContainerName(request.container), self.allocation
+        key = container_key(PodUid(request.uid), name, request.attempt)
+        budgets = allocation.budgets_of(name)
+        return ContainerAllocation(key=key, gen=allocation.gen, grants=self.given, budgets=budgets)
 
 
 def may_claim(message: bytes) -> bool:
@@ -106,7 +108,7 @@ def claim_of(request: CreateRequest) -> Claim | None:
         raise _unreadable(error) from None
     name = ContainerName(request.container)
     given = by_container.get(name)
-    if given is None or not given.grants:
+    if not given:
         return None
     return Claim(allocation=allocation, given=given, cards=allocation.given(name, GPU))
 

@@ -6,7 +6,6 @@ socket or clock.
 """
 
 from partage_plugins.codecs.allocation import (
-    RawGrants,
     container_key,
     decode_allocation,
     decode_container,
@@ -24,7 +23,6 @@ from partage_plugins.codecs.signature import decode_signature, key_id, sign, ver
 
 __all__ = [
     "CRIT",
-    "RawGrants",
     "container_key",
     "decode_allocation",
     "decode_container",

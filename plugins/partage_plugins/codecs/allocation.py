@@ -89,15 +89,6 @@ class _ContainerWritten(Struct, frozen=True):
     budgets: Mapping[Kind, BudgetName] | UnsetType = UNSET
 
 
-class RawGrants(Struct, frozen=True):
-    """The grants that one container may use, undecoded."""
-
-    grants: Mapping[Kind, msgspec.Raw]
-    """Its own grants and those of the budgets that it uses; without kinds of which it has none."""
-    budgets: Mapping[Kind, BudgetName] = {}
-    """The kinds whose grants come from a budget."""
-
-
 _ENVELOPE: Final = Reader(WHAT, _Envelope)
 _CONTAINER: Final = Reader(WHAT_ON_CONTAINER, _ContainerEnvelope)
 _BLANKS: Final = b" \t\r\n"
@@ -129,21 +120,18 @@ def decode_allocation(raw: str | bytes, kinds: Iterable[AnyKind]) -> Allocation:
     )
 
 
-def decode_raw_grants(raw: str | bytes) -> Mapping[ContainerName, RawGrants]:
-    """The grants that each container may use, without decoding any kind.
+def decode_raw_grants(raw: str | bytes) -> Mapping[ContainerName, Mapping[Kind, msgspec.Raw]]:
+    """The grants that each container may use, its own and those of its budgets, without decoding any kind.
 
-    So fields and kinds that this reader does not know are preserved.
+    So fields and kinds that this reader does not know are preserved. Kinds of which a container has none are left out.
     """
     envelope = _ENVELOPE.read(raw)
     counted, uses = budgets.joined(envelope.containers, envelope.budgets)
     given = {name: dict(counted.get(name, {})) for name in envelope.containers}
-    used: dict[ContainerName, dict[Kind, BudgetName]] = {}
     for use in uses:
         given[use.container][use.kind] = envelope.budgets[use.budget][use.kind]
-        used.setdefault(use.container, {})[use.kind] = use.budget
     return {
-        name: RawGrants({kind: raw.copy() for kind, raw in mine.items() if not _is_nothing(raw)}, used.get(name, {}))
-        for name, mine in given.items()
+        name: {kind: raw.copy() for kind, raw in mine.items() if not _is_nothing(raw)} for name, mine in given.items()
     }
 
 

@@ -65,7 +65,7 @@ def test_grants_as_they_were_written_are_without_kinds_that_give_nothing() -> No
     kinds = '"a":1e999,"b":[ ],"c":{\n},"d":null,"e":[null],"f":""'
     text = f'{{"v":1,"gen":1,"pod":"p","node":"n","containers":{{"main":{{{kinds}}},"side":{{}}}}}}'
     written = decode_raw_grants(text)
-    found = {name: {kind: bytes(raw) for kind, raw in given.grants.items()} for name, given in written.items()}
+    found = {name: {kind: bytes(raw) for kind, raw in given.items()} for name, given in written.items()}
     assert found == {"main": {"a": b"1e999", "e": b"[null]", "f": b'""'}, "side": {}}
 
 

@@ -63,15 +63,15 @@ def test_each_container_is_given_what_its_budget_was_granted() -> None:
     decoded = decode_allocation(text_of(of_two()), (GPU,))
     assert [[each.share_milli for each in decoded.given(name, GPU)] for name in (A, B, C)] == [[500], [500], [1]]
     assert decoded.given(ContainerName("other"), GPU) == ()
+    assert [decoded.budgets_of(name) for name in (A, B, C)] == [{GPU.name: POD}, {GPU.name: POD}, {}]
 
 
 def test_a_node_reads_the_grants_of_a_budget_as_they_were_written() -> None:
     text = '[{"card":"c","later":[ 1 ]}]'
     document = of_two(budgets={"pod": {"gpu": "HERE"}}, containers={"a": {"gpu": USE, "npu": [2]}, "b": {"gpu": USE}})
     written = decode_raw_grants(text_of(document).replace('"HERE"', text))
-    assert {name: bytes(given.grants[GPU.name]).decode() for name, given in written.items()} == {A: text, B: text}
-    assert written[A].budgets == written[B].budgets == {GPU.name: POD}
-    assert set(written[A].grants) == {"gpu", "npu"}
+    assert {name: bytes(given[GPU.name]).decode() for name, given in written.items()} == {A: text, B: text}
+    assert set(written[A]) == {"gpu", "npu"}
 
 
 def test_what_is_written_is_the_contracts_form() -> None:

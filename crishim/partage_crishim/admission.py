@@ -124,13 +124,13 @@ class Admission:
             return self._refused(request, error, _UNWRITTEN)
 
     async def _decided(self, message: bytes, request: CreateRequest) -> Decision:
-        claim = self._grants.claim(request)
+        allocated = self._grants.allocated(request)
         if request.cdi or request.target:
-            await self._claims.require(request, is_granted=claim is not None)
-        if claim is not None:
-            decision = await self._grants.rewrite(message, request, claim)
-            kinds = tuple(claim.given)
-            self._tell(AuditEvent(what="granted", request=request, gen=claim.allocation.gen, kinds=kinds))
+            await self._claims.require(request, is_granted=allocated is not None)
+        if allocated is not None:
+            allocation, grants = allocated
+            decision = await self._grants.rewrite(message, request, allocation, grants)
+            self._tell(AuditEvent(what="granted", request=request, gen=allocation.gen, kinds=tuple(grants)))
             return decision
         changes = await self._guarded(request)
         if not changes:

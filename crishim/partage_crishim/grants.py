@@ -1,4 +1,4 @@
-"""Processes a container with a grant, from its claim to the rewritten request: all checks, the plugins, the rewrite.
+"""Processes a container with a grant, from the allocation to the rewritten request: checks, plugins, rewrite.
 
 A failure after the reservation releases the reservation. Plugins may have prepared something by then; that is on
 record, and the collector notifies them.
@@ -24,13 +24,14 @@ from partage_crishim.device_filter import DeviceFilter
 from partage_crishim.kubelet import Kubelet
 from partage_crishim.ledger import CardLedger
 from partage_crishim.pid_namespace import PidNamespaceCheck
-from partage_crishim.rules.allocation import Claim, Signatures, claim_of, require_meant, require_not_suspended
+from partage_crishim.rules.allocation import Signatures, allocated_to, record_on, require_meant, require_not_suspended
 from partage_crishim.rules.confinement import Confinement, is_fractional, require_confinable
 from partage_crishim.rules.conversion import changes_of, runtime_of, security_of, shown
 from partage_crishim.rules.errors import NodeNotReady
 from partage_crishim.rules.holdings import Holding, require_cards, require_counted
 from partage_crishim.rules.placement import PathTarget, Roots, require_apart, require_sources
-from partage_plugins.api import Container, ContainerAllocation, Granted, NodeName
+from partage_plugins.api import GPU, Allocation, Container, ContainerAllocation, ContainerName, Granted, NodeName
+from partage_plugins.api.allocation import Grants
 from partage_plugins.api.keys import ALLOCATION, SIGNATURE
 from partage_plugins.framework.node import Adjusted
 from partage_plugins.host import PluginHost
@@ -98,27 +99,28 @@ class GrantRewriter:
     closed: str = ""
     """Why no container gets its grant at present, as a sentence for users; normally empty."""
 
-    def claim(self, request: CreateRequest) -> Claim | None:
-        """The part of the pod's allocation for this container, or None; an unsigned allocation is not parsed."""
+    def allocated(self, request: CreateRequest) -> tuple[Allocation, Grants] | None:
+        """The pod's allocation and this container's grants, if it has any; an unsigned one is not parsed."""
         text, signature = request.annotations.get(ALLOCATION), request.annotations.get(SIGNATURE)
         if text is None:
             return None
         self.signatures.require(text, signature, self.keyring.current().keys)
-        return claim_of(request)
+        return allocated_to(request)
 
-    async def rewrite(self, message: bytes, request: CreateRequest, claim: Claim) -> Rewrite:
+    async def rewrite(self, message: bytes, request: CreateRequest, allocation: Allocation, grants: Grants) -> Rewrite:
         """The rewritten request; raises a refusal or a plugin's fault."""
         if self.closed:
             raise NodeNotReady(self.closed)
-        require_meant(claim, uid=request.uid, node=self.node)
-        require_not_suspended(claim)
+        require_meant(allocation, uid=request.uid, node=self.node)
+        require_not_suspended(allocation)
         known = self.inventory.current()
         if known is None:
             raise NodeNotReady(
                 "partage: this node's inventory is missing or cannot be read; is partage-advertiser running? "
                 "kubelet tries again"
             )
-        cards, record = claim.cards, claim.record_on(request)
+        cards = allocation.given(ContainerName(request.container), GPU)
+        record = record_on(request, allocation, grants)
         require_cards(cards, known.gpu)
         handler, config = await self.containerd.handler(request.sandbox_id), await self.containerd.config()
         require_counted(config)
@@ -127,7 +129,7 @@ class GrantRewriter:
         require_confinable(security, cards, known.gpu, self.policy.confinement, default_handler=default)
         if request.pod_pid and is_fractional(cards, known.gpu):
             await self.pid_namespace.require_harmless(request)
-        container = shown(request, record, security, runtime_of(config, handler), gang=claim.allocation.gang)
+        container = shown(request, record, security, runtime_of(config, handler), gang=allocation.gang)
         mine = Holding.of(record, cards, pod=request.uid, container=request.container)
         reservation = await self.ledger.reserve(mine, known.gpu)
         try:

@@ -18,7 +18,6 @@ from functools import lru_cache
 from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from msgspec import Struct
 
 from partage_base.cri.create_request import CreateRequest
 from partage_crishim.rules.claimed import may_have_claim
@@ -28,7 +27,6 @@ from partage_plugins.api import (
     Allocation,
     ContainerAllocation,
     ContainerName,
-    GpuGrant,
     KeyId,
     NodeName,
     PodUid,
@@ -44,23 +42,6 @@ _MOST_SIGNATURES: Final = 256
 _Decoded = tuple[Allocation, Mapping[ContainerName, Grants]]
 _LONGEST_REMEMBERED: Final = 16384
 """The longest text that is cached; no scheduler writes a longer one, which is decoded each time."""
-
-
-class Claim(Struct, frozen=True, kw_only=True):
-    """What an allocation gives to this container."""
-
-    allocation: Allocation
-    given: Grants
-    """As written: unknown kinds and fields are kept."""
-    cards: tuple[GpuGrant, ...]
-    """The grants of kind `gpu`, which is counted here."""
-
-    def record_on(self, request: CreateRequest) -> ContainerAllocation:
-        """The container's own record; each attempt has another key. Requires a claim that passed the checks."""
-        name, allocation = ContainerName(request.container), self.allocation
-        key = container_key(PodUid(request.uid), name, request.attempt)
-        budgets = allocation.budgets_of(name)
-        return ContainerAllocation(key=key, gen=allocation.gen, grants=self.given, budgets=budgets)
 
 
 def may_claim(message: bytes) -> bool:
@@ -97,8 +78,11 @@ class Signatures:
         self._good[text, signature] = by, keys[by]
 
 
-def claim_of(request: CreateRequest) -> Claim | None:
-    """What the pod's allocation gives to this container, or None. The signature must have been verified."""
+def allocated_to(request: CreateRequest) -> tuple[Allocation, Grants] | None:
+    """The pod's allocation, and the grants that it gives to this container, as written; None if it gives it none.
+
+    The signature must have been verified.
+    """
     text = request.annotations.get(ALLOCATION)
     if text is None:
         return None
@@ -106,24 +90,28 @@ def claim_of(request: CreateRequest) -> Claim | None:
         allocation, by_container = _remembered(text) if len(text) <= _LONGEST_REMEMBERED else _decoded(text)
     except DecodeError as error:
         raise _unreadable(error) from None
+    grants = by_container.get(ContainerName(request.container))
+    return (allocation, grants) if grants else None
+
+
+def record_on(request: CreateRequest, allocation: Allocation, grants: Grants) -> ContainerAllocation:
+    """The container's own record; each attempt has another key. Requires an allocation that passed the checks."""
     name = ContainerName(request.container)
-    given = by_container.get(name)
-    if not given:
-        return None
-    return Claim(allocation=allocation, given=given, cards=allocation.given(name, GPU))
+    key = container_key(PodUid(request.uid), name, request.attempt)
+    return ContainerAllocation(key=key, gen=allocation.gen, grants=grants, budgets=allocation.budgets_of(name))
 
 
-def require_meant(claim: Claim, *, uid: str, node: NodeName) -> None:
+def require_meant(allocation: Allocation, *, uid: str, node: NodeName) -> None:
     """Refuse a replayed allocation, made for another pod or node."""
-    if claim.allocation.pod != uid:
+    if allocation.pod != uid:
         raise AllocationRefused(f"partage: this pod's allocation was made for another pod; {_AGAIN}")
-    if claim.allocation.node != node:
+    if allocation.node != node:
         raise AllocationRefused(f"partage: this pod's allocation was made for another node; {_AGAIN}")
 
 
-def require_not_suspended(claim: Claim) -> None:
+def require_not_suspended(allocation: Allocation) -> None:
     """Refuse to start anything of a suspended pod: others may have its room."""
-    if claim.allocation.suspended is not None:
+    if allocation.suspended is not None:
         raise NodeNotReady(
             "partage: this pod is suspended for one of a higher priority, which has its room on the card; its "
             "containers start once it is resumed"

@@ -11,7 +11,6 @@ import stat
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -131,15 +130,15 @@ class GrantRewriter:
             await self.pid_namespace.require_harmless(request)
         container = shown(request, record, security, runtime_of(config, handler), gang=allocation.gang)
         mine = Holding.of(record, cards, pod=request.uid, container=request.container)
-        reservation = await self.ledger.reserve(mine, known.gpu)
+        ended = await self.ledger.reserve(mine, known.gpu)
         try:
             await self.kubelet.require_ours(cards, known.gpu)
             parts = {kind: known.parts[kind] for kind in record.grants if kind in known.parts}
             granted = Granted(gen=record.gen, grants=record.grants, parts=parts)
             changes = await self._changes(request, record, await self._adjusted(container, granted))
-            return Rewrite(rewritten(message, changes), ended=partial(self.ledger.ended, reservation))
+            return Rewrite(rewritten(message, changes), ended=ended)
         except BaseException:
-            self.ledger.ended(reservation, Ending.FAILED)
+            ended(Ending.FAILED)
             raise
 
     async def _adjusted(self, container: Container, granted: Granted) -> Adjusted:

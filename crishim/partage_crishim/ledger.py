@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Sequence
+from functools import partial
 from typing import Final
 
 from partage_crishim.containerd import Containerd
-from partage_crishim.decisions import Ending
+from partage_crishim.decisions import Ended, Ending
 from partage_crishim.records import Records
 from partage_crishim.reservations import Reservations, ReservationStore
 from partage_crishim.rules.allocation import require_not_older
@@ -45,8 +46,8 @@ class CardLedger:
         self._keys: dict[ContainerKey, tuple[asyncio.Lock, int]] = {}
         self._spoken: Listing | None = None
 
-    async def reserve(self, mine: Holding, part: GpuPart | None) -> Reservation:
-        """Reserve the container's grants until its create ends; raises a refusal if they do not fit."""
+    async def reserve(self, mine: Holding, part: GpuPart | None) -> Ended:
+        """Reserve the grants; returns the callback for the create's end. Raises a refusal if they do not fit."""
         async with self.alone_with(mine.key):
             try:
                 async with self._table(fresh=False) as (table, listing):
@@ -108,14 +109,6 @@ class CardLedger:
             if known is not None and known.gen == allocation.gen and held.key not in known.keys:
                 self._records.regrant(allocation.pod, in_force(known, allocation, held))
 
-    def ended(self, reservation: Reservation, ending: Ending) -> None:
-        """Record the end of a create; if the outcome is unknown, the reservation stays until it expires."""
-        if ending is Ending.DONE:
-            self._reservations.done(reservation)
-        elif ending is Ending.FAILED:
-            self._reservations.failed(reservation)
-            self._clean_up.set()
-
     @contextlib.asynccontextmanager
     async def alone_with(self, key: ContainerKey) -> AsyncGenerator[None, None]:
         """Exclude other tasks of this process from reserving or cleaning up this container."""
@@ -142,7 +135,7 @@ class CardLedger:
                     return
         raise NodeNotReady("partage: another crishim on this node is busy with its cards; kubelet tries again")
 
-    def _reserved(self, table: ReservationStore, listing: Listing, mine: Holding, part: GpuPart | None) -> Reservation:
+    def _reserved(self, table: ReservationStore, listing: Listing, mine: Holding, part: GpuPart | None) -> Ended:
         """Reserve, or refuse if the allocation is older than one that was in force, or the cards have no room."""
         listing, reservations = as_counted(listing, table.reservations, self._records.regrants())
         floor = self._records.floor(mine.pod)
@@ -154,7 +147,15 @@ class CardLedger:
         if mine.gen > floor:
             self._records.raise_floor(mine.pod, mine.gen)
         table.write(reservation)
-        return reservation
+        return partial(self._ended, reservation)
+
+    def _ended(self, reservation: Reservation, ending: Ending) -> None:
+        """Record the end of a create; if the outcome is unknown, the reservation stays until it expires."""
+        if ending is Ending.DONE:
+            self._reservations.done(reservation)
+        elif ending is Ending.FAILED:
+            self._reservations.failed(reservation)
+            self._clean_up.set()
 
 
 def _without(

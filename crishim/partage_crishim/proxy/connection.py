@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, cast
 
-from partage_crishim.decisions import Code, Decide, Decision, Ended, Ending, InterceptedCall, Pass, Refuse, Rewrite
+from partage_crishim.decisions import Code, Decide, Decision, InterceptedCall, Pass, Refuse, Rewrite
 from partage_crishim.proxy.counters import Counters
 from partage_crishim.proxy.http2.connection_pair import ConnectionPair
 from partage_crishim.proxy.http2.outbox import CallEnded, DecisionUnwanted, DecisionWanted, ProxyEvent, Rejected
@@ -213,13 +213,11 @@ class Connection:
             case Rejected():
                 self._shared.counters.held["rejected"] += 1
             case CallEnded(ended, ending):
-                self._tell(ended, ending)
-
-    def _tell(self, ended: Ended, ending: Ending) -> None:
-        try:
-            ended(ending)
-        except Exception as error:  # noqa: BLE001 - someone else's mistake must not cost other calls
-            self._loop.call_exception_handler({"message": "the receiver of a call's end raised", "exception": error})
+                try:
+                    ended(ending)
+                except Exception as error:  # noqa: BLE001 - someone else's mistake must not cost other calls
+                    why = "the receiver of a call's end raised"
+                    self._loop.call_exception_handler({"message": why, "exception": error})
 
     def _set_reading(self) -> None:
         client, upstream = self.client, self.upstream

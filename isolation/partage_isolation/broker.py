@@ -79,9 +79,10 @@ class Broker:
         self._library = settings.below_root(settings.library_folder)
         self._pauses = Pauses(settings.root)
         self._models, self._terms = Models(settings.root), terms_of(settings)
-        self._counters, self._registry, self._background_tasks = Counters(), Registry(), BackgroundTasks(_defect)
         self._rows = RowsFile(settings.root / ROWS, boot=boot_id())
         self._stack.callback(self._rows.close)
+        self._counters, self._registry = Counters(), Registry(self._rows.bounds)
+        self._background_tasks = BackgroundTasks(_defect)
         sizes_file = SizesFile(settings.root)
         self._sizes = sizes_file.sizes
         self._ledger = Ledger(self._rows, context_in_limit=settings.context_in_limit, context_size=self._sizes.size)

@@ -25,10 +25,6 @@ class Journal(Protocol):
         """Delete the process, or its account on one card."""
         ...
 
-    def belongs(self, owner: ContainerKey | BudgetKey, namespace: str) -> None:
-        """Set the namespace of a container or a budget; empty if unknown, or if its rows end."""
-        ...
-
 
 LOOKS: Final = 16
 """Number of accounts whose inspection takes as long as writing a row."""
@@ -44,12 +40,6 @@ class Entries:
 
     def looked_at(self, processes: int) -> None:
         self.work += processes // LOOKS
-
-    def belong(self, budget: Budget, container: ContainerKey, namespace: str) -> None:
-        """Set the namespace of the budget and the container, which both have rows."""
-        self._keeper.belongs(container, namespace)
-        if namespace or not budget.containers:
-            self._keeper.belongs(budget.key, namespace)
 
     def of(self, process: Process) -> Budget:
         return self.containers[process.key]

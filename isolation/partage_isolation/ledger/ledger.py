@@ -208,14 +208,7 @@ class Ledger:
         self.accounting = QuotaAccounting(self.entries, context_size or _never_seen)
         self._in_limit = context_in_limit
 
-    def put(
-        self,
-        container: ContainerKey,
-        cards: tuple[CardSpec, ...],
-        budget: BudgetKey | None = None,
-        *,
-        namespace: str = "",
-    ) -> Budget:
+    def put(self, container: ContainerKey, cards: tuple[CardSpec, ...], budget: BudgetKey | None = None) -> Budget:
         """Set a container's cards, alone or with others of a budget; a later call sets new limits.
 
         A card keeps its number and its charges.
@@ -228,7 +221,6 @@ class Ledger:
             known.cards = cards
         known.containers.add(container)
         self.entries.containers[container] = known
-        self.entries.belong(known, container, namespace)
         return known
 
     def forget(self, container: ContainerKey) -> None:
@@ -238,7 +230,6 @@ class Ledger:
             return
         self.lives.forgotten(budget, container)
         budget.containers.discard(container)
-        self.entries.belong(budget, container, "")
         if not budget.containers:
             del self.budgets[budget.key]
 

@@ -222,9 +222,6 @@ class RowsFile:
     def free(self) -> int:
         return self._file.free
 
-    def belongs(self, owner: ContainerKey | BudgetKey, namespace: str) -> None:
-        self.bounds.belongs(owner, namespace)
-
     # ---- Restoring ---------------------------------------------------------------------------------------------------
 
     def found(self) -> tuple[Row, ...]:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from partage_isolation.audit.facts import ContainerFacts
 from partage_isolation.checkpoint.driver import Checkpoints
 from partage_isolation.errors import BrokerError, NoFolder, SpecRefused
-from partage_isolation.ledger.budget import Budget, State
+from partage_isolation.ledger.budget import State
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.library.current import library_for_new
 from partage_isolation.library.pages import line_writer
@@ -268,12 +268,9 @@ class Containers:
         self._specs.write(spec)
         for each in self._registry.of(served.budget.key):
             each.spec = each.spec.as_in(spec)
-        self._books(spec)
+        self._ledger.put(spec.key, spec.cards, spec.budget_key)
         self._timeslices.put(spec)
         self._moving.put(spec)
-
-    def _books(self, spec: Spec) -> Budget:
-        return self._ledger.put(spec.key, spec.cards, spec.budget_key, namespace=spec.pod.namespace)
 
     def _serve(self, spec: Spec) -> None:
         listening = self.folders.make(spec.key, moves=spec.moves)
@@ -282,7 +279,7 @@ class Containers:
         except OSError as error:
             listening.close()
             raise NoFolder(f"cannot serve container {spec.key}: {error.strerror}") from error
-        budget = self._books(spec)
+        budget = self._ledger.put(spec.key, spec.cards, spec.budget_key)
         served = Served(spec, budget, page, bucket=self._registry.bucket_of(spec.pod.namespace))
         served.listener = self._sessions.listener(served, listening)
         self._registry.enter(spec.key, served)

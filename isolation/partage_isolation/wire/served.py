@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 from partage_base.peers import cgroup_components, is_within
 from partage_isolation.ledger.budget import Process
 from partage_isolation.names import BudgetKey
+from partage_isolation.store.row_bounds import RowBounds
 from partage_isolation.wire.connection import (
     CONTAINER_BURST,
     CONTAINER_RATE,
@@ -29,7 +30,8 @@ from partage_plugins.api.names import ContainerKey
 
 
 class Registry:
-    def __init__(self) -> None:
+    def __init__(self, bounds: RowBounds) -> None:
+        self._bounds = bounds
         self.served: dict[ContainerKey, Served] = {}
         self._of: dict[BudgetKey, list[Served]] = {}
         self._ids: dict[ContainerKey, frozenset[str]] = {}
@@ -41,6 +43,8 @@ class Registry:
     def enter(self, key: ContainerKey, served: Served) -> None:
         self.served[key] = served
         self._of.setdefault(served.budget.key, []).append(served)
+        for owner in (key, served.budget.key):
+            self._bounds.belongs(owner, served.spec.pod.namespace)
 
     def bucket_of(self, namespace: str) -> Bucket:
         """A new container's bucket, below the one that its whole namespace shares."""
@@ -52,8 +56,10 @@ class Registry:
     def leave(self, key: ContainerKey) -> Served | None:
         served = self.served.pop(key, None)
         if served is not None:
+            self._bounds.belongs(key, "")
             self._of[served.budget.key].remove(served)
             if not self._of[served.budget.key]:
+                self._bounds.belongs(served.budget.key, "")
                 del self._of[served.budget.key]
         return served
 

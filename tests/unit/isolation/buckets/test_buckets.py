@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partage_isolation.metrics import Counters
+from partage_isolation.store.row_bounds import RowBounds
 from partage_isolation.wire.connection import (
     BURST,
     CONTAINER_BURST,
@@ -50,7 +51,7 @@ def test_a_container_is_bounded_by_all_its_connections_together_and_recovers() -
 
 
 def test_containers_of_a_namespace_are_bounded_together_and_others_are_not() -> None:
-    registry = Registry()
+    registry = Registry(RowBounds())
     hostile = [registry.bucket_of("hostile") for _ in range(10)]
     now_s = time.monotonic()
     assert sum(bucket.take(now_s) for bucket in hostile for _ in range(CONTAINER_BURST)) <= NAMESPACE_BURST + 10
@@ -61,7 +62,7 @@ def test_containers_of_a_namespace_are_bounded_together_and_others_are_not() -> 
 
 
 def test_work_of_one_container_is_paid_for_by_its_namespace() -> None:
-    registry = Registry()
+    registry = Registry(RowBounds())
     one, other = registry.bucket_of("n"), registry.bucket_of("n")
     now_s = time.monotonic()
     for _ in range(3):

@@ -13,6 +13,7 @@ from partage_isolation.library.pages import install_page
 from partage_isolation.metrics import Counters
 from partage_isolation.migration.room import MigrationSettings
 from partage_isolation.store.folders import OBJECTS, PARENT
+from partage_isolation.store.row_bounds import RowBounds
 from partage_isolation.store.specs import BUDGETS_FOLDER
 from partage_isolation.timeslices.arbiter import Arbiter
 from partage_isolation.wire.connection import Listener
@@ -57,7 +58,8 @@ class Site:
             (library / "1" / name).write_bytes(bytes(4096))
         make_current(library, "1")
         install_page(library)
-        self.root, self.ledger, self.registry, counters = root, Ledger(Kept()), Registry(), Counters()
+        self.root, self.ledger, self.bounds, counters = root, Ledger(Kept()), RowBounds(), Counters()
+        self.registry = Registry(self.bounds)
         terms, nobody = Terms("virtual-time"), cast("Any", Nobody())
         self.arbiter = Arbiter(policy=terms.policy_of)
         timeslices = TimeSlices(

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from partage_isolation.errors import NoFolder, SpecRefused
+from partage_isolation.names import budget_key
 from partage_isolation.store.folders import PARENT
+from partage_isolation.store.row_bounds import Sort
 from partage_isolation.store.specs import Specs
 from partage_isolation.wire.messages import Prepare, SetLimits
 from partage_plugins.api.gpu import GpuGrant
@@ -51,6 +53,19 @@ async def test_the_budget_ends_with_its_last_container(tmp_path: Path) -> None:
         assert (site.folders, site.limits, site.budget_files) == (set(), {}, 0)
         assert not site.arbiter.node.entries
         assert not site.ledger.budgets
+
+
+@pytest.mark.parametrize("owner", [A, budget_key(pod().uid, BudgetName("pod"))])
+async def test_their_rows_count_for_their_namespace_until_they_end(tmp_path: Path, owner: str) -> None:
+    with Budgets(tmp_path) as site:
+        site.prepare(A)
+        site.prepare(B)
+        site.bounds.takes(owner, Sort.PIECE, 800)
+        assert not site.bounds.has(B, Sort.PIECE, 10_000)
+        site.containers.forget(A)
+        site.containers.forget(B)
+        site.bounds.belongs(B, pod().namespace)
+        assert site.bounds.has(B, Sort.PIECE, 10_000)
 
 
 async def test_what_is_lowered_for_one_is_lowered_for_all_and_also_for_who_comes_later(tmp_path: Path) -> None:

@@ -54,9 +54,6 @@ class Kept:
         for name in [name for name in self.rows if name[:3] == who and card in (None, name[3])]:
             del self.rows[name]
 
-    def belongs(self, owner: ContainerKey | BudgetKey, namespace: str) -> None:
-        """It has no bounds."""
-
     def read(self) -> tuple[Row, ...]:
         found = [read_row((place, bytes(PLACE_BYTES)))[2] for place in self.rows.values()]
         return tuple(row for row in found if isinstance(row, Row))

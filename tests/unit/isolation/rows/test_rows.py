@@ -22,6 +22,7 @@ from partage_isolation.ledger.budget import Process, State
 from partage_isolation.ledger.ledger import MOST_PROCESSES, Ledger
 from partage_isolation.ledger.pieces import MOST_NAMES, Shared
 from partage_isolation.ledger.quota_accounting import Lent
+from partage_isolation.names import own_budget
 from partage_isolation.store.row_bounds import LEAST, NAMESPACE_PART, OWNER_PART, RESERVE, RowBounds, Sort
 from partage_isolation.store.rows import PLACE_BYTES, Damaged, Row, grouped, pack_empty, pack_row, read_row
 from partage_isolation.store.rows_file import ROWS, RowsFile
@@ -217,6 +218,7 @@ def test_it_is_mapped_and_not_read_into_memory(tmp_path: Path) -> None:
 
 VICTIM = ContainerKey("f" * 32)
 Begin = Callable[..., Process]
+Hostile = Callable[..., ContainerKey]
 
 
 @pytest.fixture
@@ -229,7 +231,7 @@ def file(tmp_path: Path) -> Iterator[RowsFile]:
 @pytest.fixture
 def ledger(file: RowsFile) -> Ledger:
     ledger = Ledger(file)
-    ledger.put(VICTIM, (book(1 << 40),), namespace="victims")
+    put(ledger, file, VICTIM, "victims")
     return ledger
 
 
@@ -246,10 +248,20 @@ def begin(ledger: Ledger) -> Begin:
     return begun
 
 
-def hostile(ledger: Ledger, number: int, namespace: str = "hostile") -> ContainerKey:
-    key = ContainerKey(f"{number:032x}")
-    ledger.put(key, (book(1 << 40),), namespace=namespace)
-    return key
+@pytest.fixture
+def hostile(ledger: Ledger, file: RowsFile) -> Hostile:
+    def hostile(number: int, namespace: str = "hostile") -> ContainerKey:
+        key = ContainerKey(f"{number:032x}")
+        put(ledger, file, key, namespace)
+        return key
+
+    return hostile
+
+
+def put(ledger: Ledger, file: RowsFile, key: ContainerKey, namespace: str) -> None:
+    ledger.put(key, (book(1 << 40),))
+    for owner in (key, own_budget(key)):
+        file.bounds.belongs(owner, namespace)
 
 
 def exported(ledger: Ledger, process: Process) -> int:
@@ -265,9 +277,9 @@ def lives(ledger: Ledger, process: Process) -> None:
 
 
 def test_what_anybody_may_have_takes_one_row_however_many_processes_live(
-    ledger: Ledger, file: RowsFile, begin: Begin
+    ledger: Ledger, file: RowsFile, begin: Begin, hostile: Hostile
 ) -> None:
-    crowd = [begin(hostile(ledger, 1)) for _ in range(MOST_PROCESSES)]
+    crowd = [begin(hostile(1)) for _ in range(MOST_PROCESSES)]
     before = file.free
     for number in range(1, 151):
         assert ledger.sharing.exported(crowd[0], 0, Shared(number, number, MIB), anybodys=True)
@@ -276,25 +288,25 @@ def test_what_anybody_may_have_takes_one_row_however_many_processes_live(
     lives(ledger, begin(VICTIM))
 
 
-def test_one_container_gets_a_part_of_the_rows(ledger: Ledger, file: RowsFile, begin: Begin) -> None:
-    attacker = begin(hostile(ledger, 1))
+def test_one_container_gets_a_part_of_the_rows(ledger: Ledger, file: RowsFile, begin: Begin, hostile: Hostile) -> None:
+    attacker = begin(hostile(1))
     assert exported(ledger, attacker) <= (ROWS - RESERVE) // OWNER_PART
     assert file.bounds.refused
     lives(ledger, begin(VICTIM))
 
 
 def test_a_namespace_gets_a_part_of_the_rows_however_many_containers_it_has(
-    ledger: Ledger, file: RowsFile, begin: Begin
+    ledger: Ledger, file: RowsFile, begin: Begin, hostile: Hostile
 ) -> None:
-    taken = sum(exported(ledger, begin(hostile(ledger, number))) for number in range(1, 17))
+    taken = sum(exported(ledger, begin(hostile(number))) for number in range(1, 17))
     assert taken <= (ROWS - RESERVE) // NAMESPACE_PART
     lives(ledger, begin(VICTIM))
 
 
 @pytest.mark.slow
-def test_many_namespaces_leave_room_for_whoever_comes(ledger: Ledger, begin: Begin) -> None:
+def test_many_namespaces_leave_room_for_whoever_comes(ledger: Ledger, begin: Begin, hostile: Hostile) -> None:
     for number in range(1, 41):
-        key = hostile(ledger, number, namespace=f"hostile-{number}")
+        key = hostile(number, namespace=f"hostile-{number}")
         exported(ledger, begin(key))
         for pid in range(MOST_PROCESSES // 4):
             ledger.lives.begin(key, (number << 20, pid), (number << 20 | pid).to_bytes(16, "big"))
@@ -302,15 +314,17 @@ def test_many_namespaces_leave_room_for_whoever_comes(ledger: Ledger, begin: Beg
 
 
 @pytest.mark.slow
-def test_a_sibling_s_names_leave_the_reserve_to_processes_of_their_own_namespace(ledger: Ledger, begin: Begin) -> None:
+def test_a_sibling_s_names_leave_the_reserve_to_processes_of_their_own_namespace(
+    ledger: Ledger, begin: Begin, hostile: Hostile
+) -> None:
     for number in range(1, 41):
-        exported(ledger, begin(hostile(ledger, number)))
-    newcomer = begin(hostile(ledger, 41))
+        exported(ledger, begin(hostile(number)))
+    newcomer = begin(hostile(41))
     assert isinstance(ledger.accounting.lend(newcomer, 0, Amounts(MIB, MIB)), Lent)
 
 
-def test_what_was_refused_leaves_nothing_behind(ledger: Ledger, file: RowsFile, begin: Begin) -> None:
-    attacker = begin(hostile(ledger, 1))
+def test_what_was_refused_leaves_nothing_behind(ledger: Ledger, file: RowsFile, begin: Begin, hostile: Hostile) -> None:
+    attacker = begin(hostile(1))
     exported(ledger, attacker)
     before = file.free
     for number in range(10_000, 10_100):
@@ -321,11 +335,13 @@ def test_what_was_refused_leaves_nothing_behind(ledger: Ledger, file: RowsFile, 
     assert file.free == ROWS
 
 
-def test_a_next_broker_has_the_same_bounds(ledger: Ledger, file: RowsFile, begin: Begin, tmp_path: Path) -> None:
-    attacker = begin(hostile(ledger, 1))
+def test_a_next_broker_has_the_same_bounds(
+    ledger: Ledger, file: RowsFile, begin: Begin, hostile: Hostile, tmp_path: Path
+) -> None:
+    attacker = begin(hostile(1))
     exported(ledger, attacker)
     again = RowsFile(tmp_path / "rows", boot="boot-1")
-    again.belongs(attacker.key, "hostile")
+    again.bounds.belongs(attacker.key, "hostile")
     for sort in Sort:
         assert again.bounds.has(attacker.key, sort, again.free) == file.bounds.has(attacker.key, sort, file.free)
     again.close()

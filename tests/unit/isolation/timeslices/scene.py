@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, cast
 
 from partage_isolation.ledger.budget import Budget, CardSpec, Process
 from partage_isolation.metrics import Counters
 from partage_isolation.names import BudgetKey, own_budget
+from partage_isolation.store.row_bounds import RowBounds
 from partage_isolation.timeslices.arbiter import Arbiter, Silent
 from partage_isolation.timeslices.domains import Place
 from partage_isolation.timeslices.line import LineState, Notify, Shares, Write
@@ -18,6 +20,7 @@ from partage_isolation.wire.served import Registry
 from partage_isolation.wire.timer import Timer
 from partage_isolation.wire.timeslices import Terms, TimeSlices
 from partage_plugins.api.names import CardId, ContainerKey
+from support.broker import pod
 
 KEY, OTHER = ContainerKey("0" * 32), ContainerKey("1" * 32)
 OWN, OTHERS_OWN = own_budget(KEY), own_budget(OTHER)
@@ -100,7 +103,7 @@ class FakeAlarm:
 
 class FakeServed:
     def __init__(self, budget: Budget) -> None:
-        self.budget = budget
+        self.budget, self.spec = budget, SimpleNamespace(pod=pod())
         self.page = FakePage()
         self.bucket = FakeBucket()
 
@@ -110,7 +113,7 @@ class Scene:
 
     def __init__(self) -> None:
         self.arbiter, self.counters = FakeArbiter(), Counters()
-        self.registry = Registry()
+        self.registry = Registry(RowBounds())
         self.served = dict[ContainerKey, FakeServed]()
         for key in (KEY, OTHER):
             self.enter(key, own_budget(key))

@@ -27,12 +27,14 @@ from partage_isolation.ledger.budget import Budget, Process
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.metrics import Counters
 from partage_isolation.names import own_budget
+from partage_isolation.store.row_bounds import RowBounds
 from partage_isolation.wire import served as module
 from partage_isolation.wire.answers import pid_for
 from partage_isolation.wire.connection import Connection, Served, Session
 from partage_isolation.wire.sampler import Sampler
 from partage_isolation.wire.served import Registry
 from partage_plugins.api.names import ContainerKey
+from support.broker import pod
 from unit.isolation.ledger.keeping import CARD, KEY, MIB, OTHER, Kept, book
 
 ID = "4f" * 32
@@ -134,10 +136,12 @@ def known() -> tuple[Registry, Session]:
     served = cast(
         "Served",
         SimpleNamespace(
-            budget=budget, spec=SimpleNamespace(key=KEY, is_claim=False, by_hook=False), sessions={(11, 1): session}
+            budget=budget,
+            spec=SimpleNamespace(key=KEY, pod=pod(), is_claim=False, by_hook=False),
+            sessions={(11, 1): session},
         ),
     )
-    registry = Registry()
+    registry = Registry(RowBounds())
     registry.enter(KEY, served)
     return registry, session
 
@@ -163,7 +167,7 @@ def test_who_came_before_is_checked_then_and_once(known: tuple[Registry, Session
 
 
 def test_a_process_that_a_card_shows_and_that_never_came_is_charged_to_its_container() -> None:
-    ledger, registry = Ledger(Kept()), Registry()
+    ledger, registry = Ledger(Kept()), Registry(RowBounds())
     nobody, counters = cast("Any", None), Counters()
     sampler = Sampler(ledger, nobody, hints=nobody, counters=counters, registry=registry, learned=nobody)
     ledger.put(KEY, (book(1024 * MIB),))

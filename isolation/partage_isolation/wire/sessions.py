@@ -155,7 +155,7 @@ class Sessions:
     def _begun(self, key: ContainerKey, who: ProcessId) -> Process | None:
         """Begin accounting of a process; processes that died free their places, even if not processed yet."""
         process = self._ledger.lives.begin(key, who, os.urandom(wire.TOKEN_BYTES))
-        while process is None and self._watch.make_room(key):
+        while process is None and self._watch.deaths.do_one(key):
             process = self._ledger.lives.begin(key, who, os.urandom(wire.TOKEN_BYTES))
         return process
 

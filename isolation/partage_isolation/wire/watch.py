@@ -16,7 +16,7 @@ from partage_isolation.ledger.quota_accounting import provable
 from partage_isolation.wire.background_work import BackgroundWork
 from partage_isolation.wire.sampler import Sampler
 from partage_isolation.wire.served import Registry
-from partage_plugins.api.names import CardId, ContainerKey
+from partage_plugins.api.names import CardId
 
 
 class BackgroundTasks:
@@ -65,7 +65,7 @@ class Watch:
             background_tasks,
             registry,
         )
-        self._loop, self._deaths = asyncio.get_running_loop(), BackgroundWork()
+        self._loop, self.deaths = asyncio.get_running_loop(), BackgroundWork()
         self._pidfds: dict[Process, int] = {}
         self._proving: set[CardId] = set()
         self._letting_go: dict[CardId, asyncio.Event] = {}
@@ -74,7 +74,7 @@ class Watch:
         """Since the current sample began."""
 
     def close(self) -> None:
-        self._deaths.close()
+        self.deaths.close()
         for process in list(self._pidfds):
             self._forget(process)
 
@@ -120,14 +120,10 @@ class Watch:
         finally:
             del self._letting_go[card]
 
-    def make_room(self, container: ContainerKey) -> bool:
-        """Process the oldest pending death of a container; False if there is none."""
-        return self._deaths.do_one(container)
-
     def _dead(self, process: Process) -> None:
         """Queue a death: hundreds may die at once, and requests must not wait for all of them."""
         self._forget(process)
-        self._deaths.add(process.key, partial(self.died, process))
+        self.deaths.add(process.key, partial(self.died, process))
 
     def _forget(self, process: Process) -> None:
         pidfd = self._pidfds.pop(process)

@@ -104,7 +104,7 @@ class GrantRewriter:
         if text is None:
             return None
         self.signatures.require(text, signature, self.keyring.current().keys)
-        return allocated_to(request)
+        return allocated_to(ContainerName(request.container), text)
 
     async def rewrite(self, message: bytes, request: CreateRequest, allocation: Allocation, grants: Grants) -> Rewrite:
         """The rewritten request; raises a refusal or a plugin's fault."""

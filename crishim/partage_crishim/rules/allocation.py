@@ -78,19 +78,16 @@ class Signatures:
         self._good[text, signature] = by, keys[by]
 
 
-def allocated_to(request: CreateRequest) -> tuple[Allocation, Grants] | None:
+def allocated_to(name: ContainerName, text: str) -> tuple[Allocation, Grants] | None:
     """The pod's allocation, and the grants that it gives to this container, as written; None if it gives it none.
 
     The signature must have been verified.
     """
-    text = request.annotations.get(ALLOCATION)
-    if text is None:
-        return None
     try:
         allocation, by_container = _remembered(text) if len(text) <= _LONGEST_REMEMBERED else _decoded(text)
     except DecodeError as error:
         raise _unreadable(error) from None
-    grants = by_container.get(ContainerName(request.container))
+    grants = by_container.get(name)
     return (allocation, grants) if grants else None
 
 

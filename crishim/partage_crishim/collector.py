@@ -37,24 +37,21 @@ class Collector:
         containerd: Containerd,
         ledger: CardLedger,
         host: PluginHost,
-        clean_up: asyncio.Event,
         tell: Callable[[PartageError | OSError], None],
     ) -> None:
-        """`clean_up` is set when something may be left behind; the next pass then runs soon."""
         self._reservations = reservations
         self._records = records
         self._containerd = containerd
         self._ledger = ledger
         self._host = host
         self._tell = tell
-        self._clean_up = clean_up
         self._stubborn: set[ContainerKey] = set()
 
     async def run(self) -> None:
         """Run passes until cancelled."""
         while True:
-            await set_within(self._clean_up, EVERY_S)
-            self._clean_up.clear()
+            await set_within(self._reservations.clean_up, EVERY_S)
+            self._reservations.clean_up.clear()
             try:
                 await self.once()
             except (NodeNotReady, OSError) as error:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final
 
 from partage_crishim.containerd import Containerd
-from partage_crishim.decisions import Ended, Ending
+from partage_crishim.decisions import Ended
 from partage_crishim.records import Records
 from partage_crishim.reservations import Reservations, ReservationStore
 from partage_crishim.rules.allocation import require_not_older
@@ -35,14 +35,10 @@ _TRIES: Final = 5
 
 
 class CardLedger:
-    def __init__(
-        self, reservations: Reservations, records: Records, containerd: Containerd, clean_up: asyncio.Event
-    ) -> None:
-        """`clean_up` is set when a create has failed and may have left something behind."""
+    def __init__(self, reservations: Reservations, records: Records, containerd: Containerd) -> None:
         self._reservations = reservations
         self._records = records
         self._containerd = containerd
-        self._clean_up = clean_up
         self._keys: dict[ContainerKey, tuple[asyncio.Lock, int]] = {}
         self._spoken: Listing | None = None
 
@@ -147,15 +143,7 @@ class CardLedger:
         if mine.gen > floor:
             self._records.raise_floor(mine.pod, mine.gen)
         table.write(reservation)
-        return partial(self._ended, reservation)
-
-    def _ended(self, reservation: Reservation, ending: Ending) -> None:
-        """Record the end of a create; if the outcome is unknown, the reservation stays until it expires."""
-        if ending is Ending.DONE:
-            self._reservations.done(reservation)
-        elif ending is Ending.FAILED:
-            self._reservations.failed(reservation)
-            self._clean_up.set()
+        return partial(self._reservations.ended, reservation)
 
 
 def _without(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,15 +90,14 @@ class Parts:
         self.inventory, self.keyring = InventoryFile(root), Keyring(keys)
         self.containerd = Containerd(runtime, root=root, clock=clock)
         self.reservations, self.records = Reservations(own / "reserved", clock=clock), Records(own / "records")
-        kubelet, self.clean_up = Kubelet(resources, root), asyncio.Event()
-        self.ledger = CardLedger(self.reservations, self.records, self.containerd, self.clean_up)
+        kubelet = Kubelet(resources, root)
+        self.ledger = CardLedger(self.reservations, self.records, self.containerd)
         self.collector = Collector(
             reservations=self.reservations,
             records=self.records,
             containerd=self.containerd,
             ledger=self.ledger,
             host=host,
-            clean_up=self.clean_up,
             tell=trouble,
         )
         pid_namespace = PidNamespaceCheck(self.containerd, self.ledger, policy.grants.confinement)

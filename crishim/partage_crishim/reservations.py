@@ -30,6 +30,7 @@ import structlog
 from msgspec.structs import replace
 
 from partage_base.files import UNFINISHED, write_whole
+from partage_crishim.decisions import Ending
 from partage_crishim.rules.errors import NodeNotReady
 from partage_crishim.rules.holdings import Holding, Listing, Reservation, over
 
@@ -60,6 +61,8 @@ class Reservations:
         self._clock = clock
         self._table = ReservationStore(self._folder, clock)
         self._ended_s: dict[str, float] = {}
+        self.clean_up = asyncio.Event()
+        """Set when a create has failed and may have left something behind."""
 
     @contextlib.asynccontextmanager
     async def locked(self) -> AsyncGenerator[ReservationStore, None]:
@@ -103,7 +106,15 @@ class Reservations:
         for each in dropped:
             self._ended_s.pop(each.token, None)
 
-    def done(self, reservation: Reservation) -> None:
+    def ended(self, reservation: Reservation, ending: Ending) -> None:
+        """Record the end of a create; if the outcome is unknown, the reservation stays until it expires."""
+        if ending is Ending.DONE:
+            self._done(reservation)
+        elif ending is Ending.FAILED:
+            self._failed(reservation)
+            self.clean_up.set()
+
+    def _done(self, reservation: Reservation) -> None:
         """Record a successful create.
 
         The reservation stays until a listing that begins after now, by any crishim.
@@ -113,11 +124,11 @@ class Reservations:
             if table is not None:
                 table.end(reservation.held.key, reservation.token, now_s)
 
-    def failed(self, reservation: Reservation) -> None:
+    def _failed(self, reservation: Reservation) -> None:
         """Record a failed create; if the lock is held just now, the next listing removes the reservation."""
         with self.locked_at_once() as table:
             if table is None:
-                self.done(reservation)
+                self._done(reservation)
                 return
             table.withdraw(reservation.held.key, reservation.token)
             self._ended_s.pop(reservation.token, None)

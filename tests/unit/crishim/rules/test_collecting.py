@@ -184,7 +184,7 @@ async def test_it_comes_soon_after_a_failure_and_lives_through_trouble(stage: St
         await asyncio.sleep(0.005)
     stage.runtime.away = False
     while not stage.fake.told:
-        crishim.clean_up.set()
+        crishim.reservations.clean_up.set()
         await asyncio.sleep(0.005)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -33,6 +33,8 @@ NAMESPACE: Final = click.option(
     help="Where partage keeps the nodes' heartbeats.",
 )
 
+NO_NODE: Final = "no node tells of cards; label nodes that have some: kubectl label node NODE partage.dev/install=yes"
+
 
 def ask_cluster(
     kubeconfig: Path | None,

@@ -29,7 +29,7 @@ def kernel(node: LocalNode) -> Iterator[Finding]:
     if isinstance(unified, Unseen):
         yield about.warning(
             f"Linux {release.strip()} with cgroups of version 1",
-            do="boot with systemd.unified_cgroup_hierarchy=1; kubelet from 1.35 needs failCgroupV1: false until then",
+            do="boot with systemd.unified_cgroup_hierarchy=1; in a cluster kubelet from 1.35 needs failCgroupV1: false",
         )
     else:
         yield about.ok(f"Linux {release.strip()} with cgroups of version 2")

@@ -48,7 +48,7 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
 
     It looks at the whole cluster once, decides as the scheduler that leads says that it does, and changes nothing.
     Allocations of other pods are verified by the cluster's keys. What could not be seen is said on stderr. The exit
-    code is 3 where the pod fits nowhere, or waits for a scheduler that is not ours.
+    code is 3 where the pod is refused or fits nowhere, or waits for a scheduler that is not ours.
     """
     logs.configure("partage", level="warning", log_format="text")
     first, _, rest = pod.rpartition("/")
@@ -57,4 +57,4 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
     click.echo(as_json(found) if output == "json" else as_text(found, all_nodes=all_nodes), nl=False)
     for note in found.notes:
         click.echo(note, err=True)
-    return FOUND_WRONG if found.pod.state in {"waits", "not ours"} else 0
+    return FOUND_WRONG if found.pod.state in {"refused", "waits", "not ours"} else 0

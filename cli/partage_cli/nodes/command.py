@@ -13,7 +13,7 @@ import click
 from partage_base.daemon import logs
 from partage_base.daemon.settings import host_name
 from partage_base.kube import ApiServer, Lease, Listing, Node, NotFound, leases_path, node_path, nodes_path
-from partage_cli.clusters import KUBECONFIG, NAMESPACE, ask_cluster
+from partage_cli.clusters import KUBECONFIG, NAMESPACE, NO_NODE, ask_cluster
 from partage_cli.main import FOUND_WRONG, SUBCOMMANDS, colour, lacking
 from partage_cli.nodes import happened
 from partage_cli.nodes.reports import Report, of_cluster, of_node
@@ -141,7 +141,7 @@ def _tell(report: Report, *, local: bool) -> None:
     if report.without_inventory:
         click.echo(f"without an inventory: {few(report.without_inventory)}", err=True)
     if not report.nodes and not report.faults:
-        click.echo("no node tells of cards; install partage's advertiser on nodes that have some", err=True)
+        click.echo(NO_NODE, err=True)
 
 
 _AT_A_TIME: Final = 500

@@ -15,11 +15,12 @@ import msgspec
 
 from partage_base.daemon.settings import host_name
 from partage_base.kube import Access, BadAccess
-from partage_cli.clusters import KUBECONFIG, NAMESPACE, ask_cluster
+from partage_cli.clusters import KUBECONFIG, NAMESPACE, NO_NODE, ask_cluster
 from partage_cli.machine.setup.decision import SIMULATED, is_simulated
 from partage_cli.main import FOUND_WRONG, SUBCOMMANDS, colour
 from partage_cli.tables import as_json, printable
 from partage_cli.top import cluster
+from partage_cli.top.engine_names import EngineNames
 from partage_cli.top.live import show
 from partage_cli.top.nodes import AT_ONCE, WITHIN_S, ask_nodes
 from partage_cli.top.shown import Frame, as_lines, fields
@@ -93,7 +94,8 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
             click.echo(notice, err=True)
         _print_json(broker, told, once=once, every_s=every_s)
     elif once or not sys.stdout.isatty():
-        click.echo("\n".join(as_lines(told, replace(_frame(), notice=notice))), color=colour())
+        named = EngineNames().put_into(told)
+        click.echo("\n".join(as_lines(named, replace(_frame(), notice=notice))), color=colour())
     else:
         _watch(broker, told, every_s, notice)
     return 0
@@ -120,7 +122,7 @@ def _show_cluster(kubeconfig: Path | None, namespace: str, nodes: tuple[str, ...
     for node, why in found.silent.items():
         click.echo(f"{printable(node)} does not answer: {printable(why)}", err=True)
     if not found.told and not found.silent:
-        click.echo("no node tells of cards", err=True)
+        click.echo(NO_NODE, err=True)
     return FOUND_WRONG if found.silent else 0
 
 
@@ -136,7 +138,7 @@ def _print_json(broker: BrokerClient, told: BrokerReport, *, once: bool, every_s
 
 def _watch(broker: BrokerClient, told: BrokerReport, every_s: float, notice: str) -> None:
     """Redraw until the user quits; while a broker is away, as for an upgrade, its last report stays on the screen."""
-    last = told
+    last, engines = told, EngineNames()
 
     def draw() -> list[str]:
         nonlocal last
@@ -146,7 +148,7 @@ def _watch(broker: BrokerClient, told: BrokerReport, every_s: float, notice: str
             trouble = str(error)
         size = shutil.get_terminal_size()
         frame = replace(_frame(size.columns, size.lines), notice=notice)
-        lines = as_lines(last, frame, trouble=trouble)
+        lines = as_lines(engines.put_into(last), frame, trouble=trouble)
         return lines if colour() is None else list(map(click.unstyle, lines))
 
     try:

@@ -18,7 +18,7 @@ from partage_scheduler.objects import ApiPod
 from partage_scheduler.preemption import VictimFinder, Victims
 from partage_scheduler.resize.resumption import suspended_words
 
-State = Literal["on a node", "ended", "being deleted", "gated", "gathering", "not ours", "waits", "fits"]
+State = Literal["on a node", "ended", "being deleted", "gated", "gathering", "not ours", "refused", "waits", "fits"]
 _UNREAD: Final = "asks for no card in words that partage reads"
 
 
@@ -86,7 +86,7 @@ def stand(  # noqa: PLR0913 - said once, and by name
     try:
         return _waiting(finder, pod, now, may_displace=gang is None)
     except (DecodeError, Refused) as error:
-        return _stands(pod, "waits", _why(error))
+        return _stands(pod, "refused" if isinstance(error, DecodeError) else "waits", _why(error))
 
 
 def _placed(finder: VictimFinder, pod: ApiPod, flagged: Mapping[PodUid, str], now: float) -> PodReport:

@@ -178,7 +178,7 @@ def test_a_pod_of_a_gang_displaces_nobody() -> None:
 
 def test_what_is_written_wrongly_is_said_and_is_no_failure() -> None:
     found = stands(Preempted(m=1), pod("new", milli=1500))
-    assert found.state == "waits"
+    assert found.state == "refused"
     assert found.message.startswith("it is written wrongly: ")
     two = pod("new", milli=500, annotations={"gpu-fraction": "0.5"})
     assert stands(Preempted(m=1), two).message.endswith("kai-dialect and native-dialect; use one of them")

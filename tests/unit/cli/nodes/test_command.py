@@ -74,7 +74,7 @@ def test_an_inventory_that_cannot_be_read_is_3_and_hides_no_other(tmp_path: Path
 def test_an_empty_cluster_says_what_to_do(tmp_path: Path) -> None:
     done = asked(tmp_path, {})
     assert (done.returncode, done.stdout) == (0, "")
-    assert "install partage's advertiser" in done.stderr
+    assert "label nodes that have some" in done.stderr
     assert json.loads(asked(tmp_path, {}, "-o", "json").stdout)["nodes"] == []
 
 

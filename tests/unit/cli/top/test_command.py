@@ -15,6 +15,10 @@ from pathlib import Path
 import pytest
 
 from partage_cli.machine.setup.decision import SIMULATED, Decision, write_decision
+from partage_cli.top import engine_names
+from partage_cli.top.engine_names import EngineNames
+from partage_oci.words import NAMESPACE
+from partage_plugins.api import PodName, PodRef, PodUid
 from partage_plugins.api.places import BROKER_SOCKET
 from rig.client.wait import until
 from support.broker import container, held, pod, serving, told
@@ -89,6 +93,26 @@ def test_where_cards_are_simulated_every_screen_says_so(root: Path) -> None:
     assert shown.stdout.splitlines()[1] == SIMULATED
     assert [data.stderr, limits.stderr] == [f"{SIMULATED}\n"] * 2
     assert json.loads(data.stdout)["cards"]
+
+
+def test_containers_of_engines_have_the_names_that_these_give(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def names(engine: str) -> dict[str, tuple[str, str]]:
+        asked.append(engine)
+        return {"5284960a": ("train", "image")} if engine == "docker" else {}
+
+    monkeypatch.setattr(engine_names, "names", names)
+    known, unknown = (
+        PodRef(namespace=NAMESPACE, name=PodName(id_[:4]), uid=PodUid(id_)) for id_ in ("5284960a", "0123ab")
+    )
+    engines, report = (
+        EngineNames(),
+        told(container(known, held()), container(unknown, held()), container(pod(), held())),
+    )
+    for _ in range(2):
+        assert [each.pod.name for each in engines.put_into(report).containers] == ["train", "0123", "train-0"]
+    assert asked == ["docker", "podman"], "not again for each look"
 
 
 def test_where_the_output_is_no_terminal_once_is_enough(root: Path) -> None:

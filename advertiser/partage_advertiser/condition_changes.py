@@ -85,13 +85,8 @@ def _removed(card: Card) -> ConditionChange:
 
 def _of_ready(before: Ready, after: Ready) -> Iterator[ConditionChange]:
     if before.crishim and not after.crishim:
-        advice = "partage doctor on the node says why"
-        yield ConditionChange(
-            "Warning",
-            "CrishimAway",
-            f"kubelet does not speak through crishim, or crishim can't honour allocations; "
-            f"no shared pods come here: {advice}.",
-        )
+        advice = "partage doctor on the node says more"
+        yield ConditionChange("Warning", "CrishimAway", f"No shared pods come here: {after.why}; {advice}.")
     if before.broker and not after.broker:
         yield ConditionChange("Warning", "BrokerAway", "The broker gives no sign of life; no shared pods come here.")
     if after.crishim and not before.crishim:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from partage_advertiser.condition_changes import condition_changes, of_crishim, of_guarded
 from partage_base.condition import Fault, Guarded
-from partage_plugins.api import Card, CardHealth, HealthCause
+from partage_plugins.api import Card, CardHealth, HealthCause, Ready
 from partage_plugins.api.inventory import Inventory
 from unit.advertiser.cards import A, B, card, inventory
 
@@ -90,3 +91,10 @@ def test_what_crishim_finds_wrong_with_itself_is_told_by_its_cause_and_what_it_m
     assert told.message == "crishim: its settings cannot be read: no such key; no shared pods come here."
     told = of_crishim(Fault("metrics", "cannot listen on :9401", refuses=False))
     assert (told.reason, told.message) == ("CrishimMetrics", "crishim: cannot listen on :9401.")
+
+
+def test_why_crishim_is_not_in_force_is_told() -> None:
+    why = "crishim honours no allocation: no key is there"
+    after = replace(inventory(card(), crishim=False), ready=Ready(broker=True, why=why))
+    (told,) = condition_changes(inventory(card()), after)
+    assert told.message == f"No shared pods come here: {why}; partage doctor on the node says more."

@@ -34,13 +34,13 @@ class Ledger:
 
     def __init__(self) -> None:
         self._pages: dict[Slot, _Page] = {}
-        self._held: dict[PodUid, Slot] = {}
+        self._holdings: dict[PodUid, Holding] = {}
 
     def nodes(self) -> Iterable[tuple[Slot, NodeName, Inventory]]:
         return [(slot, page.node, page.inventory) for slot, page in self._pages.items()]
 
     def allocations(self) -> Iterable[tuple[Slot, Allocation]]:
-        return [(held.slot, held.allocation) for page in self._pages.values() for held in page.holdings.values()]
+        return [(held.slot, held.allocation) for held in self._holdings.values()]
 
     def rooms(self) -> Iterable[tuple[Slot, Resources, Resources]]:
         """Total and free CPU and memory of each node."""
@@ -50,12 +50,8 @@ class Ledger:
         page = self._pages[slot]
         return page.total, page.free
 
-    def inventory(self, slot: Slot) -> Inventory:
-        return self._pages[slot].inventory
-
     def holding(self, pod: PodUid) -> Holding | None:
-        slot = self._held.get(pod)
-        return None if slot is None else self._pages[slot].holdings[pod]
+        return self._holdings.get(pod)
 
     def open(self, slot: Slot, node: NodeName, inventory: Inventory, total: Resources) -> None:
         """Adds a node on which nothing is held yet."""
@@ -65,7 +61,7 @@ class Ledger:
         """Removes a node; returns what was held on it, in the order in which it was taken."""
         holdings = tuple(self._pages.pop(slot).holdings.values())
         for holding in holdings:
-            del self._held[holding.allocation.pod]
+            del self._holdings[holding.allocation.pod]
         return holdings
 
     def resize(self, slot: Slot, total: Resources) -> None:
@@ -75,17 +71,16 @@ class Ledger:
 
     def enter(self, holding: Holding) -> None:
         pod = holding.allocation.pod
-        if pod in self._held:
+        if pod in self._holdings:
             raise ValueError(f"pod {pod} holds an allocation already; give it back first")
         page = self._pages[holding.slot]
-        page.holdings[pod], self._held[pod] = holding, holding.slot
+        page.holdings[pod] = self._holdings[pod] = holding
         page.free = minus(page.free, holding.needs)
 
     def strike(self, pod: PodUid) -> Holding | None:
-        slot = self._held.pop(pod, None)
-        if slot is None:
-            return None
-        page = self._pages[slot]
-        holding = page.holdings.pop(pod)
-        page.free = plus(page.free, holding.needs)
+        holding = self._holdings.pop(pod, None)
+        if holding is not None:
+            page = self._pages[holding.slot]
+            del page.holdings[pod]
+            page.free = plus(page.free, holding.needs)
         return holding

@@ -42,7 +42,6 @@ class Placement:
         self._decider, self._side = decider_over(registry)
         self._decider.add_node(node, _EMPTY, _ROOM)
         self._inventory = _EMPTY
-        self._held: dict[PodUid, Allocation] = {}
 
     def request(self, pod: Pod) -> PodRequest:
         """The pod's request; raises errors of dialects, and `Refused` for resources that nothing here provides."""
@@ -67,10 +66,8 @@ class Placement:
         """Count the allocation of a pod that was placed before."""
         self.release(allocation.pod)
         self._decider.take(allocation, Resources())
-        self._held[allocation.pod] = allocation
 
     def release(self, uid: PodUid) -> None:
-        self._held.pop(uid, None)
         self._decider.give_back(uid)
 
     def take_in(self, inventory: Inventory) -> None:
@@ -88,7 +85,7 @@ class Placement:
         if part is None:
             return ()
         milli, memory = dict.fromkeys((card.id for card in part.cards), 0), dict[str, list[Promised]]()
-        for allocation in self._held.values():
+        for _, allocation in self._decider.ledger.allocations():
             for usage in usages(allocation):
                 milli[usage.card] = milli.get(usage.card, 0) + usage.share_milli
                 memory.setdefault(usage.card, []).append(usage.memory)

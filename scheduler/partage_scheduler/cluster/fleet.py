@@ -108,9 +108,7 @@ class Fleet:
         inventory, obstacle = self._inventory_of(node, _EMPTY)
         total = room_of(node)
         self._decider.add_node(node.name, self.told(inventory), total)
-        slot = self._decider.slots.of(node.name)
-        if slot is None:
-            raise AssertionError(f"node {node.name} was added and has no slot")
+        slot = self._decider.slots.known(node.name)
         self._nodes[node.name] = known = Known(node, slot, inventory, total)
         reads, has_broker = inventory.reads.crit, inventory.ready.broker
         self._readiness.put(node.name, slot, obstacle, reads=reads, has_broker=has_broker)

@@ -83,11 +83,8 @@ class Kept:
 
     def _take(self, place: _Place) -> None:
         decision = place.decision
-        slot = self._decider.slots.of(decision.node)
-        if slot is None:
-            raise ValueError(f"node {decision.node} is not known, and room was to be kept there")
         self._decider.take(decision.taken, decision.request.needs)
-        self._predicates.put_pod(slot, place.pod)
+        self._predicates.put_pod(self._decider.slots.known(decision.node), place.pod)
 
     def _give_back(self, place: _Place) -> None:
         self._decider.give_back(place.pod.uid)

@@ -58,11 +58,8 @@ class WhatIf:
         """Puts a removed pod back; no-op for others."""
         if self._away.pop(placed.pod.uid, None) is None:
             return
-        slot = self._decider.slots.of(placed.node)
-        if slot is None:
-            raise ValueError(f"node {placed.node} went away while somebody looked at it")
         self._decider.take(placed.allocation, placed.needs)
-        self._predicates.put_pod(slot, placed.pod)
+        self._predicates.put_pod(self._decider.slots.known(placed.node), placed.pod)
         self._closed.put(placed)
         self._take(self._let_go.pop(placed.pod.uid, []))
 

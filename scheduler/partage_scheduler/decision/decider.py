@@ -80,20 +80,20 @@ class Decider:
 
     def free(self, node: NodeName) -> Resources:
         """CPU and memory that no pod holds."""
-        return self.ledger.room(self._known(node))[1]
+        return self.ledger.room(self.slots.known(node))[1]
 
     def add_node(self, node: NodeName, inventory: Inventory, total: Resources) -> None:
         self._open(self.slots.give(node), node, inventory, total)
 
     def remove_node(self, node: NodeName) -> None:
         """Removes a node and all that is held there."""
-        slot = self._known(node)
+        slot = self.slots.known(node)
         self._close(slot)
         self.slots.free(node)
 
     def replace_inventory(self, node: NodeName, inventory: Inventory) -> None:
         """Replaces a node's devices; what pods hold there stays held."""
-        slot = self._known(node)
+        slot = self.slots.known(node)
         total, _ = self.ledger.room(slot)
         holdings = self._close(slot)
         self._open(slot, node, inventory, total)
@@ -101,13 +101,13 @@ class Decider:
             self._enter(holding)
 
     def resize_node(self, node: NodeName, total: Resources) -> None:
-        slot = self._known(node)
+        slot = self.slots.known(node)
         self.ledger.resize(slot, total)
         self._tell_room(slot)
 
     def take(self, allocation: Allocation, needs: Resources) -> None:
         """Counts what a pod holds; `needs` is CPU and memory. Without devices the allocation has no containers."""
-        self._enter(Holding(self._known(allocation.node), allocation, needs))
+        self._enter(Holding(self.slots.known(allocation.node), allocation, needs))
 
     def give_back(self, pod: PodUid) -> bool:
         """Releases what a pod holds; returns whether it held anything."""
@@ -145,7 +145,7 @@ class Decider:
 
         Raises plugins' errors, and `Refused` if an owning plugin refuses what all plugins accepted.
         """
-        slot = self._known(node)
+        slot = self.slots.known(node)
         shape_scores = self._standing(request, np.array([slot], dtype=np.intp))
         if shape_scores.scores[slot] == NO_FIT:
             return None
@@ -195,7 +195,7 @@ class Decider:
 
     def said_of(self, request: PodRequest, node: NodeName) -> Reason | None:
         """Why plugins reject a node, regardless of its CPU and memory; None if they accept it."""
-        slot = np.array([self._known(node)], dtype=np.intp)
+        slot = np.array([self.slots.known(node)], dtype=np.intp)
         return next(iter(said_of(self._said(request), slot)), None)
 
     def renewed(self) -> None:
@@ -268,9 +268,3 @@ class Decider:
         self._rooms.set(slot, free)
         self._framework.node_room(slot, total, free)
         self._score_cache.changed(slot)
-
-    def _known(self, node: NodeName) -> Slot:
-        slot = self.slots.of(node)
-        if slot is None:
-            raise ValueError(f"node {node} is not known; add it first")
-        return slot

@@ -44,6 +44,12 @@ class SlotTable:
     def of(self, node: NodeName) -> Slot | None:
         return self._slots.get(node)
 
+    def known(self, node: NodeName) -> Slot:
+        slot = self._slots.get(node)
+        if slot is None:
+            raise ValueError(f"node {node} is not known; add it first")
+        return slot
+
     def of_all(self, nodes: Collection[NodeName]) -> NDArray[np.intp]:
         """Slots of these nodes; -1 for an unknown node."""
         if self._scattered > len(self._slots) // 2:

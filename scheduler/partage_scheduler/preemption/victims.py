@@ -19,7 +19,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from partage_plugins.api import GPU, NodeName, PodRequest, PodUid, Slot, SuspendedFor
+from partage_plugins.api import GPU, NodeName, PodRequest, PodUid, SuspendedFor
 from partage_plugins.api.reasons import Reason
 from partage_scheduler.cluster import Cluster
 from partage_scheduler.cluster.placed_pods import PlacedPod
@@ -89,7 +89,6 @@ class _Look(Struct, frozen=True):
     pod: ApiPod
     request: PodRequest
     node: NodeName
-    slot: Slot
     now: float
     forced: frozenset[PodUid] = frozenset()
     suspends: bool = True
@@ -148,7 +147,7 @@ class VictimFinder:
             for cost, node, guessed in promising:
                 if best is not None and best.cost <= cost:
                     break
-                found = self._look(_Look(pod, request, node, self._slot(node), now), guessed)
+                found = self._look(_Look(pod, request, node, now), guessed)
                 if found is not None and (best is None or found.cost < best.cost):
                     best = found
         return best or NoVictims(nodes=nodes, helpless=len(helpless), is_partial=is_partial)
@@ -163,14 +162,14 @@ class VictimFinder:
         request = self._cycle.request(pod)
         with self.cluster.kept.lifted(pod), self.cluster.suspensions.lifted(pod, node):
             guessed = self._guess(pod, request, node)
-            look = _Look(pod, request, node, self._slot(node), now, frozenset(chosen), suspends=False)
+            look = _Look(pod, request, node, now, frozenset(chosen), suspends=False)
             return None if guessed is None else self._look(look, guessed)
 
     def _helpless(self, pod: ApiPod, request: PodRequest, now: float) -> frozenset[NodeName]:
         """Nodes filtered out for reasons that no preemption removes."""
         lasting = (each for each in self._cycle.barred(pod, request, now) if each.reason.lasts)
-        open_ = self._cycle.decider.unbarred(lasting)
-        return frozenset(node.name for node in self.cluster.fleet.nodes if not open_[self._slot(node.name)])
+        open_, slots = self._cycle.decider.unbarred(lasting), self._cycle.decider.slots
+        return frozenset(node.name for node in self.cluster.fleet.nodes if not open_[slots.known(node.name)])
 
     def _promising(
         self, pod: ApiPod, request: PodRequest, helpless: Collection[NodeName]
@@ -292,7 +291,8 @@ class VictimFinder:
         """What the pod would get on the node in its what-if state."""
         decider = self._cycle.decider
         barred = self._cycle.barred(look.pod, look.request, look.now)
-        if any(each.has(look.slot) for each in barred):
+        slot = decider.slots.known(look.node)
+        if any(each.has(slot) for each in barred):
             return None
         return decider.decide(look.request, [FilteredNodes(_ELSEWHERE, ~decider.slots.flags((look.node,)))])
 
@@ -306,9 +306,3 @@ class VictimFinder:
         except ValueError:
             return False
         return now - OVERDUE_S < ends <= now + self._longest_grace_s
-
-    def _slot(self, node: NodeName) -> Slot:
-        slot = self._cycle.decider.slots.of(node)
-        if slot is None:
-            raise ValueError(f"node {node} is not known")
-        return slot

@@ -197,7 +197,7 @@ def decider_over(
     """
 
     def renewed(why: PartageError) -> None:
-        decider.renewed()
+        decider.score_cache.forget()  # earlier answers of that plugin may have been wrong
         if on_renewed is not None:
             on_renewed(why)
 

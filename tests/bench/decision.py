@@ -79,7 +79,7 @@ def decide_all(decider: Decider, requests: list[PodRequest], *, forgetful: bool 
     placed: list[PodUid] = []
     for request in requests:
         if forgetful:
-            decider.renewed()
+            decider.score_cache.forget()
         decision = decider.decide(request)
         if decision is not None:
             decider.take(decision.allocation, request.needs)

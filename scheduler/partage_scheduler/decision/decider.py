@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final
 
 import numpy as np
@@ -76,7 +76,7 @@ class Decider:
         self._framework, self.ledger = framework, ledger
         self.slots = SlotTable()
         self._rooms = FreeResources()
-        self._score_cache = ScoreCache(shapes)
+        self.score_cache = ScoreCache(shapes)
 
     def free(self, node: NodeName) -> Resources:
         """CPU and memory that no pod holds."""
@@ -198,10 +198,6 @@ class Decider:
         slot = np.array([self.slots.known(node)], dtype=np.intp)
         return next(iter(said_of(self._said(request), slot)), None)
 
-    def renewed(self) -> None:
-        """Clears the score cache after a plugin was recreated, because its earlier answers may have been wrong."""
-        self._score_cache.forget()
-
     def _best(self, request: PodRequest, barred: Sequence[FilteredNodes], liked: Scores) -> NDArray[np.intp]:
         """The best possible nodes. The best of all nodes are checked first, since usually some of them are possible."""
         best = best_of(liked)
@@ -221,19 +217,16 @@ class Decider:
     def _said(self, request: PodRequest) -> ShapeScores:
         """The shape's cache entry with the reasons why it does not fit, up to date for all nodes."""
         shape_scores = self._standing(request)
-        stale = self.slots.taken(self._score_cache.unexplained(shape_scores))
+        stale = self.slots.taken(self.score_cache.unexplained(shape_scores))
         if stale.size:
             verdict = self._framework.fits(request, stale.astype(np.int32))
             codes, table = verdict.reasons()
             shape_scores.explain(stale, np.where(verdict.fits, 0, codes + np.uint16(1)), table)
-        self._score_cache.explained(shape_scores)
+        self.score_cache.explained(shape_scores)
         return shape_scores
 
     def _standing(self, request: PodRequest, among: NDArray[np.intp] | None = None) -> ShapeScores:
-        def ask(stale: NDArray[np.int32], scores: Scores) -> None:
-            self._score(request, stale, scores)
-
-        return self._score_cache.of(self._framework.shape(request), ask, among)
+        return self.score_cache.of(self._framework.shape(request), partial(self._score, request), among)
 
     def _score(self, request: PodRequest, stale: NDArray[np.int32], scores: Scores) -> None:
         asked = self.slots.taken(stale)
@@ -255,7 +248,7 @@ class Decider:
     def _close(self, slot: Slot) -> Sequence[Holding]:
         holdings = self.ledger.close(slot)
         self._framework.node_removed(slot)
-        self._score_cache.changed(slot)
+        self.score_cache.changed(slot)
         return holdings
 
     def _enter(self, holding: Holding) -> None:
@@ -267,4 +260,4 @@ class Decider:
         total, free = self.ledger.room(slot)
         self._rooms.set(slot, free)
         self._framework.node_room(slot, total, free)
-        self._score_cache.changed(slot)
+        self.score_cache.changed(slot)

@@ -79,13 +79,23 @@ class Cycle:
         self._requests = RequestReader(read)
 
     def decide(self, waiting: Waiting, now: float) -> Sequence[ScheduleResult]:
-        """One result per pod that the queue handed out; pods that are to be bound are assumed on their nodes."""
+        """One result per pod that the queue handed out; pods that are to be bound are assumed on their nodes.
+
+        A plugin's error fails its pod only, unless it is `PluginBroken`.
+        """
         if waiting.gang is not None and waiting.lacking:
             message = lacks(waiting.gang.name, waiting.lacking, waiting.gang.size)
             return [Unschedulable(pod, message, NEVER) for pod in waiting.pods]
         found: list[Bind] = []
         for pod in waiting.pods:
-            decision = self._tried(pod, now)
+            try:
+                decision = self.weigh(pod, now)
+            except PluginBroken:
+                raise
+            except Refused as refusal:  # by owning plugins, for node after node that all plugins accepted
+                decision = Unschedulable(pod, str(refusal), frozenset(ClusterEvent))
+            except PartageError as error:
+                decision = Unschedulable(pod, str(error), _LATER)
             if isinstance(decision, Unschedulable):
                 return self._taken_back(waiting, found, decision)
             found.append(self.assume(pod, decision))
@@ -138,17 +148,6 @@ class Cycle:
             plain.append(FilteredNodes(reason, np.ones(self.decider.slots.end, dtype=np.bool_)))
         pins = self.cluster.claims.pins(pod)
         return [*pinned(pins, self.decider), *plain] if pins else plain
-
-    def _tried(self, pod: ApiPod, now: float) -> Decision | Unschedulable:
-        """Picks a node like `weigh`; a plugin's error fails this pod only, unless it is `PluginBroken`."""
-        try:
-            return self.weigh(pod, now)
-        except PluginBroken:
-            raise
-        except Refused as refusal:  # by owning plugins, for node after node that all plugins accepted
-            return Unschedulable(pod, str(refusal), frozenset(ClusterEvent))
-        except PartageError as error:
-            return Unschedulable(pod, str(error), _LATER)
 
     def _taken_back(self, waiting: Waiting, found: list[Bind], stay: Unschedulable) -> list[Unschedulable]:
         for bind in found:

@@ -52,7 +52,6 @@ class Core:
     resizes: Resizes
     event_handlers: EventHandlers
     preemption: Preemption
-    predicates: Predicates
     mirror: Mirror
     lexicon: Lexicon
 
@@ -123,7 +122,6 @@ def new_core(  # noqa: PLR0913 - what differs between a daemon, a look and a tes
         resizes=Resizes(cycle, quotas),
         event_handlers=event_handlers,
         preemption=preemption,
-        predicates=predicates,
         mirror=_mirror(framework, cluster) if settings.mirror else lambda _pod, _allocation: {},
         lexicon=lexicon_of(framework),
     )

@@ -15,7 +15,6 @@ from typing import Final
 import numpy as np
 from msgspec.structs import replace
 
-from partage_plugins.answers import Scores
 from partage_plugins.api import Gang, NodeName, Pod, PodRequest
 from partage_plugins.api.limits import WHOLE_MILLI
 from partage_plugins.api.reasons import Reason
@@ -75,7 +74,7 @@ class Cycle:
         quotas: Quotas | None = None,
     ) -> None:
         self._quotas = quotas or Quotas(cluster)
-        self.decider, self.cluster, self._predicates = decider, cluster, predicates
+        self.decider, self.cluster, self.predicates = decider, cluster, predicates
         self._requests = RequestReader(read)
 
     def decide(self, waiting: Waiting, now: float) -> Sequence[ScheduleResult]:
@@ -115,7 +114,7 @@ class Cycle:
             return Unschedulable(pod, in_all(len(self.cluster.fleet), [str(error)]), _CLAIMS)
         except PartageError as error:  # malformed: only its owner can fix it
             return Unschedulable(pod, str(error), _CLAIMS if pod.spec.resource_claims else NEVER)
-        if (why := self._predicates.unsupported(pod)) is not None:
+        if (why := self.predicates.unsupported(pod)) is not None:
             return Unschedulable(pod, in_all(len(self.cluster.fleet), [why.removesuffix(".")]), _VOLUMES)
         with self.cluster.kept.lifted(pod):
             barred = self.barred(pod, request, now)
@@ -133,17 +132,9 @@ class Cycle:
         claims = self.cluster.claims.asks(pod)
         return replace(request, containers=(*request.containers, *claims)) if claims else request
 
-    def absent(self, pod: ApiPod) -> tuple[str, ...]:
-        """Requested resources that no node has and no plugin answers for."""
-        return self._predicates.absent(pod)
-
-    def preferences(self, pod: ApiPod) -> Scores | None:
-        """Scores by slot; None if nothing is preferred."""
-        return self._predicates.preferences(pod, self.decider.slots.end)
-
     def barred(self, pod: ApiPod, request: PodRequest, now: float) -> list[FilteredNodes]:
         """Nodes filtered out by all rules but plugins, CPU and memory, in the order in which reasons are reported."""
-        plain = self._predicates.barred(pod, self.decider.slots.end) + self.cluster.barred(pod, request, now)
+        plain = self.predicates.barred(pod, self.decider.slots.end) + self.cluster.barred(pod, request, now)
         if request.containers and (reason := self._quotas.against(pod)) is not None:
             plain.append(FilteredNodes(reason, np.ones(self.decider.slots.end, dtype=np.bool_)))
         pins = self.cluster.claims.pins(pod)
@@ -158,7 +149,7 @@ class Cycle:
         return [stay if pod is stay.pod else Unschedulable(pod, message, stay.cluster_events) for pod in waiting.pods]
 
     def _best(self, pod: ApiPod, request: PodRequest, barred: list[FilteredNodes]) -> Decision | None:
-        preferences = self._predicates.preferences(pod, self.decider.slots.end)
+        preferences = self.predicates.preferences(pod, self.decider.slots.end)
         nominated = pod.status.nominated_node_name
         if nominated and NodeName(nominated) in self.decider.slots:
             others = FilteredNodes(_ELSEWHERE, ~self.decider.slots.flags((NodeName(nominated),)))

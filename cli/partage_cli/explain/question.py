@@ -73,7 +73,7 @@ def unread_of(core: Core, pod: ApiPod, report: PodReport) -> str:
         asks = bool(report.given or core.cycle.request(pod).containers)
     except PartageError:
         return ""
-    absent = () if pod.node else core.cycle.absent(pod)
+    absent = () if pod.node else core.cycle.predicates.absent(pod)
     return core.lexicon.in_vain(seen(pod), asks=asks, absent=absent) or ""
 
 

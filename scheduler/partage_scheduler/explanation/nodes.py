@@ -47,7 +47,7 @@ def explain(cycle: Cycle, pod: ApiPod, now: float) -> Explained:
     request = cycle.request(pod)
     verdict = cycle.weigh(pod, now)
     barred = cycle.barred(pod, request, now)
-    stays, absent = isinstance(verdict, Unschedulable), cycle.absent(pod)
+    stays, absent = isinstance(verdict, Unschedulable), cycle.predicates.absent(pod)
     hopeless = tuple(map(INSUFFICIENT.of, absent))
     nodes = (_node_stands(cycle, request, barred, each.name) for each in cycle.cluster.fleet.nodes)
     return Explained(

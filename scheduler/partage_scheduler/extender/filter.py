@@ -195,7 +195,8 @@ class NodeFilter:
 
     def _liked(self, pod: ApiPod, request: PodRequest, among: NDArray[np.intp]) -> Scores:
         """The plugins' scores of these slots plus the pod's own preferences, as in standalone mode."""
-        scores, preferences = self._cycle.decider.liked(request, among), self._cycle.preferences(pod)
+        scores = self._cycle.decider.liked(request, among)
+        preferences = self._cycle.predicates.preferences(pod, scores.size)
         return scores if preferences is None else scores + preferences[: scores.size]
 
     def _nowhere(self, offers: Offers, names: Sequence[NodeName]) -> FilterResult:

@@ -47,7 +47,7 @@ class Reserver:
     ) -> None:
         """`image` of reservation pods only has to wait. `may_act`: this scheduler leads and its cache is in sync."""
         self._server, self._core, self._image, self._may_act = server, core, image, may_act
-        self._demand = Demand(core.cycle, core.predicates)
+        self._demand = Demand(core.cycle)
         self._upkeep = Upkeep(core.cluster, quiet_s=quiet_s)
         self._waiting: dict[PodUid, ApiPod] = {}
         self._served: dict[PodUid, _Served] = {}

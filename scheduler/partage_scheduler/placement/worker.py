@@ -186,7 +186,7 @@ class Worker:
                 raise
             except PartageError:  # the request is rejected, which is reported elsewhere
                 continue
-            absent = self._cycle.absent(verdict.pod) if isinstance(verdict, Unschedulable) else ()
+            absent = self._cycle.predicates.absent(verdict.pod) if isinstance(verdict, Unschedulable) else ()
             words = self._lexicon.in_vain(seen(verdict.pod), asks=asks, absent=absent)
             if words is not None:
                 self._events.failed(verdict.pod, words, reason=NOT_READ)

@@ -20,7 +20,6 @@ from partage_scheduler.cluster.what_if import WhatIf
 from partage_scheduler.cycle import Cycle
 from partage_scheduler.decision import Decision, FilteredNodes
 from partage_scheduler.objects import ApiPod
-from partage_scheduler.predicates import Predicates
 from partage_scheduler.reservation.pods import RESOURCE
 
 PODS: Final = 32
@@ -39,8 +38,8 @@ class Want(Struct, frozen=True, kw_only=True):
 
 
 class Demand:
-    def __init__(self, cycle: Cycle, predicates: Predicates) -> None:
-        self._cycle, self._predicates = cycle, predicates
+    def __init__(self, cycle: Cycle) -> None:
+        self._cycle = cycle
 
     def wants(
         self,
@@ -62,7 +61,7 @@ class Demand:
         for node in cluster.fleet.nodes:
             part, slot = cluster.inventory(node.name).part(GPU), self._cycle.decider.slots.of(node.name)
             if part is not None and part.reservable and slot is not None:
-                left = self._predicates.free(slot, RESOURCE) - unbound.get(node.name, 0)
+                left = self._cycle.predicates.free(slot, RESOURCE) - unbound.get(node.name, 0)
                 free[node.name] = min(left, len(_kubelets(part)) - coming.get(node.name, 0))
         return {node: left for node, left in free.items() if left > 0}
 

@@ -60,7 +60,7 @@ class Pooled(Stage):
 def wanted(
     stage: Pooled, *waiting: ApiPod, coming: dict[str, int] | None = None, unbound: dict[str, int] | None = None
 ) -> list[tuple[str, str, int]]:
-    demand = Demand(stage.cycle, stage.rules)
+    demand = Demand(stage.cycle)
     wants = demand.wants(waiting, _by_node(coming or {}), _by_node(unbound or {}), NOW)
     return [(want.pod.removeprefix("uid-"), want.node, want.cards) for want in wants]
 

@@ -16,7 +16,7 @@ from partage_scheduler.cycle import lacks
 from partage_scheduler.explanation.nodes import Explained, explain
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.preemption import VictimFinder, Victims
-from partage_scheduler.resize.resumption import suspended_words
+from partage_scheduler.resize.room import suspended_words
 
 State = Literal["on a node", "ended", "being deleted", "gated", "gathering", "not ours", "refused", "waits", "fits"]
 _UNREAD: Final = "asks for no card in words that partage reads"

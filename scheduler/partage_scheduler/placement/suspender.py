@@ -26,7 +26,7 @@ from partage_scheduler.metrics import Figures
 from partage_scheduler.placement.allocation_writer import AllocationWriter
 from partage_scheduler.placement.preemptor import Preemptor
 from partage_scheduler.preemption import Suspension
-from partage_scheduler.resize.resumption import against_resuming
+from partage_scheduler.resize.room import against_resuming
 
 EVERY_S: Final = 1.0
 AT_ONCE: Final = 32

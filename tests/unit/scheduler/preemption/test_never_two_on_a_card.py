@@ -17,7 +17,7 @@ from partage_scheduler.cycle import Bind, Unschedulable
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.preemption import Preemption
 from partage_scheduler.queue import Waiting
-from partage_scheduler.resize.resumption import against_resuming
+from partage_scheduler.resize.room import against_resuming
 from support.extent import examples
 from support.objects import given, pod
 from unit.scheduler.preemption.stage import Preempted

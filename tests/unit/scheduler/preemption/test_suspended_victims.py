@@ -17,7 +17,7 @@ from partage_scheduler.cycle import Unschedulable
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.preemption import Preemption
 from partage_scheduler.preemption.suspension import may_suspend
-from partage_scheduler.resize.resumption import against_resuming, suspended_words
+from partage_scheduler.resize.room import against_resuming, suspended_words
 from support.objects import given, pod
 from unit.scheduler.cluster.cards import granted
 from unit.scheduler.preemption.stage import TODAY, Preempted, running

@@ -23,7 +23,7 @@ from partage_plugins.api import PodUid
 from partage_plugins.api.gpu import RESERVATIONS
 from partage_scheduler.core import Core
 from partage_scheduler.objects import ApiPod
-from partage_scheduler.reservation import Demand, Reservation, Upkeep, body_of
+from partage_scheduler.reservation import Reservation, Upkeep, body_of, wants
 from partage_scheduler.reservation.demand import Want
 
 EVERY_S: Final = 1.0
@@ -47,7 +47,6 @@ class Reserver:
     ) -> None:
         """`image` of reservation pods only has to wait. `may_act`: this scheduler leads and its cache is in sync."""
         self._server, self._core, self._image, self._may_act = server, core, image, may_act
-        self._demand = Demand(core.cycle)
         self._upkeep = Upkeep(core.cluster, quiet_s=quiet_s)
         self._waiting: dict[PodUid, ApiPod] = {}
         self._served: dict[PodUid, _Served] = {}
@@ -82,11 +81,11 @@ class Reserver:
         reservations = [Reservation.of(pod) for pod in listing.items]
         review = self._upkeep.review(reservations, now)
         self._core.queue.happened(self._core.cluster.withhold(review.withheld), now)
-        wants = self._demand.wants(self._unserved(now), review.coming, review.unbound, now)
+        wanted = wants(self._core.cycle, self._unserved(now), review.coming, review.unbound, now)
         self._look_at = now if reservations else now + REST_S
         for each in review.leave:
             await self._leave(each)
-        for want in wants:
+        for want in wanted:
             self._serve(want, now)
             await self._reserve(want)
 

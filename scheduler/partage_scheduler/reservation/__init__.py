@@ -4,8 +4,8 @@ All state is in these pods, in inventories, which name the reservation of each c
 defines such a pod, `demand` decides how many are wanted on which nodes, `upkeep` which of them are deleted.
 """
 
-from partage_scheduler.reservation.demand import Demand
+from partage_scheduler.reservation.demand import wants
 from partage_scheduler.reservation.pods import Reservation, body_of
 from partage_scheduler.reservation.upkeep import Upkeep
 
-__all__ = ["Demand", "Reservation", "Upkeep", "body_of"]
+__all__ = ["Reservation", "Upkeep", "body_of", "wants"]

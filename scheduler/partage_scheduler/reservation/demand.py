@@ -37,33 +37,30 @@ class Want(Struct, frozen=True, kw_only=True):
     cards: int
 
 
-class Demand:
-    def __init__(self, cycle: Cycle) -> None:
-        self._cycle = cycle
+def wants(
+    cycle: Cycle,
+    waiting: Iterable[ApiPod],
+    coming: Mapping[NodeName, int],
+    unbound: Mapping[NodeName, int],
+    now: float,
+) -> list[Want]:
+    """For pods in this order; `coming` are cards that will be shared anyway, some still `unbound`."""
+    with cycle.cluster.what_if() as what_if:
+        prospect = _Prospect(cycle, what_if, _free(cycle, coming, unbound), now)
+        for node, count in coming.items():
+            prospect.share(node, count)
+        return [want for pod in tuple(waiting)[:PODS] if (want := prospect.at(pod)) is not None]
 
-    def wants(
-        self,
-        waiting: Iterable[ApiPod],
-        coming: Mapping[NodeName, int],
-        unbound: Mapping[NodeName, int],
-        now: float,
-    ) -> list[Want]:
-        """For pods in this order; `coming` are cards that will be shared anyway, some still `unbound`."""
-        with self._cycle.cluster.what_if() as what_if:
-            prospect = _Prospect(self._cycle, what_if, self._free(coming, unbound), now)
-            for node, count in coming.items():
-                prospect.share(node, count)
-            return [want for pod in tuple(waiting)[:PODS] if (want := prospect.at(pod)) is not None]
 
-    def _free(self, coming: Mapping[NodeName, int], unbound: Mapping[NodeName, int]) -> dict[NodeName, int]:
-        """Cards by node that kubelet can give and no reservation claims yet."""
-        cluster, free = self._cycle.cluster, dict[NodeName, int]()
-        for node in cluster.fleet.nodes:
-            part, slot = cluster.inventory(node.name).part(GPU), self._cycle.decider.slots.of(node.name)
-            if part is not None and part.reservable and slot is not None:
-                left = self._cycle.predicates.free(slot, RESOURCE) - unbound.get(node.name, 0)
-                free[node.name] = min(left, len(_kubelets(part)) - coming.get(node.name, 0))
-        return {node: left for node, left in free.items() if left > 0}
+def _free(cycle: Cycle, coming: Mapping[NodeName, int], unbound: Mapping[NodeName, int]) -> dict[NodeName, int]:
+    """Cards by node that kubelet can give and no reservation claims yet."""
+    cluster, free = cycle.cluster, dict[NodeName, int]()
+    for node in cluster.fleet.nodes:
+        part, slot = cluster.inventory(node.name).part(GPU), cycle.decider.slots.known(node.name)
+        if part is not None and part.reservable:
+            left = cycle.predicates.free(slot, RESOURCE) - unbound.get(node.name, 0)
+            free[node.name] = min(left, len(_kubelets(part)) - coming.get(node.name, 0))
+    return {node: left for node, left in free.items() if left > 0}
 
 
 class _Prospect:

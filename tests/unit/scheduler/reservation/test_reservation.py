@@ -8,7 +8,7 @@ import msgspec
 
 from partage_plugins.api import GPU, NodeName
 from partage_scheduler.objects import ApiNode, ApiPod
-from partage_scheduler.reservation import Demand, Reservation, Upkeep, body_of
+from partage_scheduler.reservation import Reservation, Upkeep, body_of, wants
 from partage_scheduler.reservation.demand import LOOKS
 from partage_scheduler.reservation.pods import RESOURCE
 from partage_scheduler.reservation.upkeep import PATIENCE_S
@@ -60,9 +60,8 @@ class Pooled(Stage):
 def wanted(
     stage: Pooled, *waiting: ApiPod, coming: dict[str, int] | None = None, unbound: dict[str, int] | None = None
 ) -> list[tuple[str, str, int]]:
-    demand = Demand(stage.cycle)
-    wants = demand.wants(waiting, _by_node(coming or {}), _by_node(unbound or {}), NOW)
-    return [(want.pod.removeprefix("uid-"), want.node, want.cards) for want in wants]
+    found = wants(stage.cycle, waiting, _by_node(coming or {}), _by_node(unbound or {}), NOW)
+    return [(want.pod.removeprefix("uid-"), want.node, want.cards) for want in found]
 
 
 def _by_node(counts: dict[str, int]) -> dict[NodeName, int]:

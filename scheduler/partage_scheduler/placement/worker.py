@@ -134,7 +134,7 @@ class Worker:
 
     def _decide(self, waiting: Waiting, now: float) -> None:
         started = time.perf_counter()
-        verdicts = self._verdicts(waiting, now)
+        verdicts = self._cycle.decide(waiting, now)
         binds = [verdict for verdict in verdicts if isinstance(verdict, Bind)]
         signed = self._signed(binds, waiting.gang, now)
         for verdict in verdicts:
@@ -152,15 +152,6 @@ class Worker:
         took_s = time.perf_counter() - started
         self._queue.took(waiting, took_s)
         self._figures.decide_seconds.observe(took_s)
-
-    def _verdicts(self, waiting: Waiting, now: float) -> Sequence[Bind | Unschedulable]:
-        try:
-            return self._cycle.decide(waiting, now)
-        except PluginBroken:
-            raise
-        except PartageError as error:  # a plugin's error fails these pods, for now
-            self._say("a pod could not be decided on", waiting.pods[0], str(error))
-            return [Unschedulable(pod, str(error), AGAIN) for pod in waiting.pods]
 
     def _signed(self, binds: Sequence[Bind], gang: Gang | None, now: float) -> Sequence[Signed]:
         """Signs the allocations; if one can't be written, reports it to the owners and returns nothing."""
@@ -230,7 +221,7 @@ class Worker:
                 self._queue.failed(pod.uid, AGAIN, now)  # until the watch reports that it is gone
             case Failed(why, may_retry):
                 self._figures.attempts["failed"] += 1
-                self._say("a pod was not bound", pod, why)
+                self._repeats.say("a pod was not bound", pod=f"{pod.namespace}/{pod.name}", why=why)
                 if may_retry and pod.uid in self._queue:
                     self._cluster.keep_for_gang(pod, bind.decision)
                 if may_retry:
@@ -246,6 +237,3 @@ class Worker:
         self._status.tell(Unplaced(pod, message))
         if self._cluster.kept.node_of(pod.uid) is None and self._cluster.claims.needless(pod):
             self._run(self._bindings.let_go(pod), pod.namespace)
-
-    def _say(self, what: str, pod: ApiPod, why: str) -> None:
-        self._repeats.say(what, pod=f"{pod.namespace}/{pod.name}", why=why)

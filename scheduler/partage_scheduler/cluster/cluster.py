@@ -195,7 +195,19 @@ class Cluster:
 
     def pod(self, pod: ApiPod) -> Causes:
         """Takes a pod of any scheduler as it is now; never an older version than before (`event_handlers`)."""
-        return self._is_read(pod.uid) | self._pod(pod)
+        if pod.is_terminal:
+            return self.pod_gone(pod.uid)
+        let_go = self._is_read(pod.uid)
+        if not pod.node:
+            return let_go | self._waits(pod)
+        let_go |= self._let_go(pod.uid)
+        placed = self.placed_pods.get(pod.uid)
+        if placed is None:
+            return let_go | self._is_seen(pod)
+        if placed.node != pod.node:
+            self._remove(placed)
+            return _FREED | self._is_seen(pod)
+        return let_go | self._is_still(placed, pod)
 
     def pod_unread(self, pod: ApiPod) -> None:
         """Takes an undecodable pod, on its node or where it was last.
@@ -214,20 +226,6 @@ class Cluster:
 
     def _is_read(self, uid: PodUid) -> Causes:
         return _FREED if self._unread.remove(uid) else NOTHING
-
-    def _pod(self, pod: ApiPod) -> Causes:
-        if pod.is_terminal:
-            return self.pod_gone(pod.uid)
-        if not pod.node:
-            return self._waits(pod)
-        let_go = self._let_go(pod.uid)
-        placed = self.placed_pods.get(pod.uid)
-        if placed is None:
-            return let_go | self._is_seen(pod)
-        if placed.node != pod.node:
-            self._remove(placed)
-            return _FREED | self._is_seen(pod)
-        return let_go | self._is_still(placed, pod)
 
     def pod_gone(self, uid: PodUid) -> Causes:
         """Removes a pod that was deleted or has terminated."""

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from partage_plugins.api import GPU, AnyKind, Card, Inventory, NodeName, PodRequest, Resources, Slot
+from partage_plugins.api import GPU, AnyKind, Card, Inventory, NodeName, PodRequest, Slot
 from partage_plugins.api.keys import INVENTORY
 from partage_plugins.api.kinds import whole_devices
 from partage_plugins.api.names import claim_of
@@ -32,7 +32,6 @@ class Known(Struct, frozen=True):
     node: ApiNode
     slot: Slot
     inventory: Inventory
-    total: Resources
 
 
 class Fleet:
@@ -106,10 +105,9 @@ class Fleet:
 
     def comes(self, node: ApiNode) -> Known:
         inventory, obstacle = self._inventory_of(node, _EMPTY)
-        total = room_of(node)
-        self._decider.add_node(node.name, self.told(inventory), total)
+        self._decider.add_node(node.name, self.told(inventory), room_of(node))
         slot = self._decider.slots.known(node.name)
-        self._nodes[node.name] = known = Known(node, slot, inventory, total)
+        self._nodes[node.name] = known = Known(node, slot, inventory)
         reads, has_broker = inventory.reads.crit, inventory.ready.broker
         self._readiness.put(node.name, slot, obstacle, reads=reads, has_broker=has_broker)
         self._predicates.put_node(slot, node)
@@ -117,7 +115,7 @@ class Fleet:
 
     def changes(self, known: Known, node: ApiNode) -> Causes:
         cluster_events = NOTHING
-        before, inventory, total = known.node, known.inventory, known.total
+        before, inventory = known.node, known.inventory
         if node.metadata.annotations.get(INVENTORY) != before.metadata.annotations.get(INVENTORY):
             inventory, obstacle = self._inventory_of(node, known.inventory)
             if inventory.kinds != known.inventory.kinds:
@@ -127,15 +125,13 @@ class Fleet:
             if self._readiness.put(node.name, known.slot, obstacle, reads=reads, has_broker=has_broker):
                 cluster_events |= _INVENTORY
         if node.status.allocatable != before.status.allocatable:
-            total = room_of(node)
-            if total != known.total:
-                self._decider.resize_node(node.name, total)
+            self._decider.resize_node(node.name, room_of(node))
         if _matters(node, before):
             self._predicates.put_node(known.slot, node)
             cluster_events |= _NODE
         elif node.status != before.status or node.metadata.annotations != before.metadata.annotations:
             self._predicates.put_node(known.slot, node)  # images, conditions: recorded, but no reason to retry pods
-        self._nodes[node.name] = Known(node, known.slot, inventory, total)
+        self._nodes[node.name] = Known(node, known.slot, inventory)
         return cluster_events
 
     def withhold(self, reservations: frozenset[str]) -> Iterator[Known]:

@@ -47,7 +47,11 @@ class Bindings:
     async def bind(self, bind: Bind, signed: Signed) -> Outcome:
         """Returns when the outcome is certain and settled."""
         await self._status.settled(bind.pod.uid)
-        outcome = await self._bound(bind, signed)
+        outcome: Outcome | None = None
+        if bind.claims and self._claims is not None:  # kubelet rejects a pod whose claims are not reserved for it
+            outcome = await self._claims.write(bind.pod, bind.claims)
+        if outcome is None:
+            outcome = await self._binder.bind(bind.pod, bind.decision.node, signed.annotations)
         if isinstance(outcome, Bound):
             self._cluster.confirmed(bind.pod.uid)
             self._pods.placed(bind.pod.uid)
@@ -61,14 +65,6 @@ class Bindings:
         """Deallocates claims that only this pod was to use: it is gone, or no longer fits where they are."""
         if self._claims is not None:
             await self._claims.let_go(self._cluster.claims.needless(pod))
-
-    async def _bound(self, bind: Bind, signed: Signed) -> Outcome:
-        """Binds the pod after its claims are written: kubelet rejects a pod whose claims are not reserved for it."""
-        if bind.claims and self._claims is not None:
-            failure = await self._claims.write(bind.pod, bind.claims)
-            if failure is not None:
-                return failure
-        return await self._binder.bind(bind.pod, bind.decision.node, signed.annotations)
 
     def _signed(self, pod: ApiPod, allocation: Allocation) -> Signed:
         beside = self._mirror(pod, allocation) if allocation.containers else None

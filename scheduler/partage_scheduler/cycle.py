@@ -97,12 +97,8 @@ class Cycle:
                 decision = Unschedulable(pod, str(error), _LATER)
             if isinstance(decision, Unschedulable):
                 return self._taken_back(waiting, found, decision)
-            found.append(self.assume(pod, decision))
+            found.append(Bind(pod, decision, self.cluster.assume(pod, decision)))
         return found
-
-    def assume(self, pod: ApiPod, decision: Decision) -> Bind:
-        """Counts the pod on its node from now on, so that no later decision hands out the same devices."""
-        return Bind(pod, decision, self.cluster.assume(pod, decision))
 
     def weigh(self, pod: ApiPod, now: float) -> Decision | Unschedulable:
         """Picks a node for one pod, without assuming the pod there."""

@@ -51,7 +51,7 @@ class BindVerb:
         answered_within_s: float,
     ) -> None:
         """A call waits at most `answered_within_s`; a binding under way continues."""
-        self._cluster, self._cycle, self._chooser, self._bindings = core.cluster, core.cycle, chooser, bindings
+        self._cluster, self._chooser, self._bindings = core.cluster, chooser, bindings
         self._server, self._answered_within_s = server, answered_within_s
         self._under_way: dict[PodUid, _UnderWay] = {}
 
@@ -110,7 +110,7 @@ class BindVerb:
             raise
         except PartageError as error:
             return str(error)
-        return decision if isinstance(decision, str) else self._cycle.assume(pod, decision)
+        return decision if isinstance(decision, str) else Bind(pod, decision, self._cluster.assume(pod, decision))
 
     def _told(self, bind: Bind, outcome: Outcome) -> Placed:
         match outcome:

@@ -35,7 +35,7 @@ class ClaimBook:
         self._ours = ours
         self._classes: dict[str, ApiDeviceClass] = {}
         self._claims: dict[tuple[str, str], ApiResourceClaim] = {}
-        self._holdings, self._consumers = Holdings(decider, inventory), Consumers()
+        self.holdings, self.consumers = Holdings(decider, inventory), Consumers()
         self._assumed: dict[str, tuple[PodUid, NodeName]] = {}
         """By claim: the pod that it was decided for, and the node."""
 
@@ -55,13 +55,13 @@ class ClaimBook:
         self._claims[claim.namespace, claim.name] = claim
         if before is not None and (before.uid, before.status) == (claim.uid, claim.status):
             return False
-        self._consumers.put(claim.uid, claim.consumers)
+        self.consumers.put(claim.uid, claim.consumers)
         if not claim.results and claim.uid in self._assumed:
             return False  # its allocation is about to be written
         self._assumed.pop(claim.uid, None)
-        had = self._holdings.remove(claim.uid)
+        had = self.holdings.remove(claim.uid)
         for node in nodes_of(claim):
-            self._holdings.put(claim.uid, node, partial(held_by, claim, node))
+            self.holdings.put(claim.uid, node, partial(held_by, claim, node))
         return is_freed or (had and not claim.results)
 
     def remove(self, claim: ApiResourceClaim) -> bool:
@@ -69,9 +69,9 @@ class ClaimBook:
         known = self._claims.get((claim.namespace, claim.name))
         if known is not None and known.uid == claim.uid:
             del self._claims[known.namespace, known.name]
-        self._consumers.put(claim.uid, frozenset())
+        self.consumers.put(claim.uid, frozenset())
         self._assumed.pop(claim.uid, None)
-        return self._holdings.remove(claim.uid)
+        return self.holdings.remove(claim.uid)
 
     def asks(self, pod: ApiPod) -> tuple[ContainerRequest, ...]:
         """What is to be allocated for a pod. Raises `Refused`, and `NotYet` if something is still to be created."""
@@ -104,7 +104,7 @@ class ClaimBook:
         mine = [uid for uid, (whose, _) in self._assumed.items() if whose == pod] if self._assumed else []
         for uid in mine:
             del self._assumed[uid]
-            self._holdings.remove(uid)
+            self.holdings.remove(uid)
         return bool(mine)
 
     def needless(self, pod: ApiPod) -> tuple[ApiResourceClaim, ...]:
@@ -122,23 +122,16 @@ class ClaimBook:
         except Refused:
             return []
         known = ((local, self._claims.get((pod.namespace, name))) for local, name in names.items())
-        return [(local, each) for local, claim in known if claim is not None for each in self._holdings.of(claim.uid)]
-
-    def node_comes(self, node: NodeName) -> None:
-        """Counts what claims hold on a node that was added, or whose devices changed."""
-        self._holdings.node_comes(node)
-
-    def pod_gone(self, pod: PodUid) -> None:
-        self._consumers.gone(pod)
+        return [(local, each) for local, claim in known if claim is not None for each in self.holdings.of(claim.uid)]
 
     def ending_with(self, pod: PodUid) -> list[Allocation]:
         """What claims hold that only this pod uses."""
-        return [each for uid in self._consumers.of_alone(pod) for each in self._holdings.of(uid)]
+        return [each for uid in self.consumers.of_alone(pod) for each in self.holdings.of(uid)]
 
     def ending_on(self, node: NodeName) -> list[Allocation]:
         """What claims hold on a node whose pods are all gone: they are about to be deallocated."""
-        over = (uid for uid in self._holdings.on(node) if self._consumers.is_over(uid))
-        return [each for uid in over for each in self._holdings.of(uid) if each.node == node]
+        over = (uid for uid in self.holdings.on(node) if self.consumers.is_over(uid))
+        return [each for uid in over for each in self.holdings.of(uid) if each.node == node]
 
     def _needed(self, pod: ApiPod) -> dict[str, ApiResourceClaim]:
         """A pod's claims by their names in the pod; none for pods that others place."""
@@ -177,6 +170,6 @@ class ClaimBook:
             return ClaimGrant(namespace=meta.namespace, name=meta.name, uid=meta.uid, node=node)
         held = holding(meta.uid, node, (grant for _, grant in given))
         self._assumed[meta.uid] = pod.uid, node
-        self._holdings.put(meta.uid, node, lambda _part: held)
+        self.holdings.put(meta.uid, node, lambda _part: held)
         config = asked_of(claim, self._classes).config
         return ClaimGrant(namespace=meta.namespace, name=meta.name, uid=meta.uid, node=node, given=given, config=config)

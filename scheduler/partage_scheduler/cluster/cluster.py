@@ -230,7 +230,7 @@ class Cluster:
     def pod_gone(self, uid: PodUid) -> Causes:
         """Removes a pod that was deleted or has terminated."""
         self.verified.forget(uid)
-        self.claims.pod_gone(uid)
+        self.claims.consumers.gone(uid)
         let_go = self._let_go(uid) | self._is_read(uid)
         placed = self.placed_pods.get(uid)
         if placed is not None:
@@ -282,7 +282,7 @@ class Cluster:
         known = self.fleet.comes(node)
         for placed in self.placed_pods.on(node.name):
             self._count(placed, known)
-        self.claims.node_comes(node.name)
+        self.claims.holdings.node_comes(node.name)
         return _NODE
 
     def _inventory_of(self, node: NodeName) -> Inventory | None:
@@ -291,7 +291,7 @@ class Cluster:
 
     def _count_anew(self, known: Known) -> None:
         """Counts pods of unknown allocation on all of a node's new devices."""
-        self.claims.node_comes(known.node.name)
+        self.claims.holdings.node_comes(known.node.name)
         for placed in self.placed_pods.on(known.node.name):
             if placed.held.unknown is not None:
                 self._count_no_more(placed)

@@ -88,7 +88,7 @@ class Preemptor:
 
     def disappoint(self) -> None:
         """Withdraws nominations of pods that lost their held resources to others."""
-        for pod in self._preemption.disappointed():
+        for pod in self._preemption.finder.cluster.pointless():
             self._nominate(pod, "")
 
     async def run(self) -> None:

@@ -6,7 +6,6 @@ that has become pointless is withdrawn, so that others may use the resources.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from msgspec import Struct
@@ -72,10 +71,6 @@ class Preemption:
             booked = replace(before, suspended=self.finder.suspended_for(pod))
             self._cluster.rebook(uid, before, booked)
             self._suspensions.append(Suspension(placed.pod, before, booked))
-
-    def disappointed(self) -> Iterable[ApiPod]:
-        """Pending pods that lost what was held for them."""
-        return self._cluster.pointless()
 
     def _hopeless(self, stay: Unschedulable) -> Considered:
         pod = stay.pod

@@ -21,7 +21,6 @@ from msgspec import Struct
 
 from partage_plugins.api import GPU, NodeName, PodRequest, PodUid, SuspendedFor
 from partage_plugins.api.reasons import Reason
-from partage_scheduler.cluster import Cluster
 from partage_scheduler.cluster.placed_pods import PlacedPod
 from partage_scheduler.cluster.what_if import WhatIf
 from partage_scheduler.cycle import Cycle
@@ -98,17 +97,10 @@ class _Look(Struct, frozen=True):
 class VictimFinder:
     def __init__(self, cycle: Cycle, budgets: Budgets, *, utc: Callable[[], float], longest_grace_s: int) -> None:
         """`utc` returns wall-clock seconds. A pod that may take longer than `longest_grace_s` is not waited for."""
-        self._cycle, self._budgets, self._utc, self._longest_grace_s = cycle, budgets, utc, longest_grace_s
+        self.cycle, self.cluster = cycle, cycle.cluster
+        self._budgets, self._utc, self._longest_grace_s = budgets, utc, longest_grace_s
         self._from = 0
         self._sent_away: dict[PodUid, float] = {}
-
-    @property
-    def cycle(self) -> Cycle:
-        return self._cycle
-
-    @property
-    def cluster(self) -> Cluster:
-        return self._cycle.cluster
 
     def sent_away(self, pods: Iterable[PodUid]) -> None:
         """Records pods that are about to be deleted, whether or not the watch has shown it yet."""
@@ -140,7 +132,7 @@ class VictimFinder:
         nodes = len(self.cluster.fleet)
         if not self.may(pod):
             return NoVictims(nodes=nodes)
-        request, best = self._cycle.request(pod), None
+        request, best = self.cycle.request(pod), None
         with self.cluster.kept.lifted(pod), self.cluster.suspensions.lifted(pod):
             helpless = self._helpless(pod, request, now)
             promising, is_partial = self._promising(pod, request, helpless)
@@ -159,7 +151,7 @@ class VictimFinder:
         """
         if pod.spec.preemption_policy == NEVER:
             return None
-        request = self._cycle.request(pod)
+        request = self.cycle.request(pod)
         with self.cluster.kept.lifted(pod), self.cluster.suspensions.lifted(pod, node):
             guessed = self._guess(pod, request, node)
             look = _Look(pod, request, node, now, frozenset(chosen), suspends=False)
@@ -167,8 +159,8 @@ class VictimFinder:
 
     def _helpless(self, pod: ApiPod, request: PodRequest, now: float) -> frozenset[NodeName]:
         """Nodes filtered out for reasons that no preemption removes."""
-        lasting = (each for each in self._cycle.barred(pod, request, now) if each.reason.lasts)
-        open_, slots = self._cycle.decider.unbarred(lasting), self._cycle.decider.slots
+        lasting = (each for each in self.cycle.barred(pod, request, now) if each.reason.lasts)
+        open_, slots = self.cycle.decider.unbarred(lasting), self.cycle.decider.slots
         return frozenset(node.name for node in self.cluster.fleet.nodes if not open_[slots.known(node.name)])
 
     def _promising(
@@ -203,7 +195,7 @@ class VictimFinder:
         free = [placed.pod.uid for placed in lower if self._leaves(placed.pod)]
         gone = {*free, *(placed.pod.uid for placed in lower if placed.allocation.suspended is not None)}
         staying = [placed for placed in present if placed.pod.uid not in gone]  # on the cards
-        room = self._cycle.decider.free(node)
+        room = self.cycle.decider.free(node)
         for placed in lower:
             room = plus(room, placed.needs) if placed.pod.uid in free else room
         candidates = [placed for placed in lower if placed.pod.uid not in free]
@@ -289,8 +281,8 @@ class VictimFinder:
 
     def _decision(self, look: _Look) -> Decision | None:
         """What the pod would get on the node in its what-if state."""
-        decider = self._cycle.decider
-        barred = self._cycle.barred(look.pod, look.request, look.now)
+        decider = self.cycle.decider
+        barred = self.cycle.barred(look.pod, look.request, look.now)
         slot = decider.slots.known(look.node)
         if any(each.has(slot) for each in barred):
             return None

@@ -176,8 +176,7 @@ class Decider:
 
     def weigh(self, request: PodRequest) -> Scores:
         """Scores by slot, minus infinity where the pod does not fit; a copy, for callers that choose the node."""
-        scores = self._standing(request).scores[: self.slots.end]
-        return np.where(self._possible(request, ()), scores, np.float32(NO_FIT))
+        return only(self._possible(request, ()), self.liked(request))
 
     def explain(self, request: PodRequest, barred: Sequence[FilteredNodes] = ()) -> Explanation:
         """Counts reasons over nodes. Plugins are only called for nodes that changed since; at first, for all."""

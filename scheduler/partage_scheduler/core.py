@@ -129,6 +129,8 @@ def new_core(  # noqa: PLR0913 - what differs between a daemon, a look and a tes
 
 def _mirror(framework: SchedulerFramework, cluster: Cluster) -> Mirror:
     def mirrored(pod: ApiPod, allocation: Allocation) -> Mapping[str, str]:
+        if not allocation.containers:
+            return {}
         return framework.mirror(seen(pod), allocation, cluster.inventory(allocation.node))
 
     return mirrored

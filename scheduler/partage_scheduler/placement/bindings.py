@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from partage_plugins.api import Allocation
 from partage_plugins.errors import PartageError
 from partage_scheduler.api.binder import Binder, Bound, Lost, Outcome
 from partage_scheduler.api.claim_writer import ClaimWriter
@@ -38,7 +37,8 @@ class Bindings:
     def sign(self, binds: Sequence[Bind]) -> list[Signed]:
         """Signs the allocations of these pods. If one can't be written, all are undone and the error is raised."""
         try:
-            return [self._signed(bind.pod, bind.decision.allocation) for bind in binds]
+            allocated = [(bind.pod, bind.decision.allocation) for bind in binds]
+            return [self._signer.sign(*each, self._mirror(*each)) for each in allocated]
         except PartageError:
             for bind in binds:
                 self._undo(bind)
@@ -65,10 +65,6 @@ class Bindings:
         """Deallocates claims that only this pod was to use: it is gone, or no longer fits where they are."""
         if self._claims is not None:
             await self._claims.let_go(self._cluster.claims.needless(pod))
-
-    def _signed(self, pod: ApiPod, allocation: Allocation) -> Signed:
-        beside = self._mirror(pod, allocation) if allocation.containers else None
-        return self._signer.sign(pod, allocation, beside)
 
     def _undo(self, bind: Bind) -> None:
         self._queue.happened(self._cluster.undo(bind.pod.uid), time.monotonic())

@@ -16,8 +16,7 @@ from partage_plugins.api.reasons import Reason
 from partage_plugins.api.usage import peak
 from partage_plugins.codecs.quantity import format_bytes
 from partage_scheduler.cluster import Cluster
-from partage_scheduler.objects import ApiPod
-from partage_scheduler.objects.quotas import ApiQuota
+from partage_scheduler.objects import ApiPod, ApiQuota
 from partage_scheduler.predicates.needs import amount, asked_by
 
 Amounts = Mapping[str, int]

@@ -1,11 +1,21 @@
-"""Other objects that the scheduler watches: namespaces, storage, Leases."""
+"""Other objects that the scheduler watches: namespaces, storage, Leases, quotas, disruption budgets."""
 
 from __future__ import annotations
 
-from msgspec import field
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any, Final
 
+from msgspec import field
+from msgspec.structs import force_setattr
+
+from partage_plugins.api.keys import GPU_RESOURCES
 from partage_scheduler.objects.base import ApiObject, Identity, Int32, Labelled, Meta, Object
-from partage_scheduler.objects.selectors import NodeSelector
+from partage_scheduler.objects.selectors import LabelSelector, NodeSelector
+
+_REQUESTS: Final = "requests."
+_MOST: Final = 64
+"""Limit of a budget's labels, of its expressions, and of an expression's values."""
 
 
 class ApiNamespace(ApiObject, frozen=True, kw_only=True):
@@ -110,3 +120,49 @@ class ApiLease(ApiObject, frozen=True, kw_only=True):
 
     metadata: Meta
     spec: LeaseSpec = LeaseSpec()
+
+
+class QuotaSpec(Object, frozen=True, kw_only=True):
+    hard: Mapping[str, str] = {}
+    scopes: tuple[str, ...] = ()
+    scope_selector: Any = None
+
+    def __post_init__(self) -> None:
+        """Keeps limits of cards, by the resource names of pods; a quota with scopes is left to the API server."""
+        named = {key.removeprefix(_REQUESTS): text for key, text in self.hard.items()}
+        ours = {key: text for key, text in named.items() if key in GPU_RESOURCES}
+        force_setattr(self, "hard", {} if self.scopes or self.scope_selector else ours)
+        force_setattr(self, "scope_selector", None)
+
+
+class ApiQuota(ApiObject, frozen=True, kw_only=True):
+    """A ResourceQuota: the cards that all pods of its namespace may hold."""
+
+    spec: QuotaSpec = QuotaSpec()
+
+
+class BudgetSpec(Object, frozen=True, kw_only=True):
+    selector: LabelSelector | None = None
+
+    def __post_init__(self) -> None:
+        """Keeps the first terms of an excessive selector: the budget then protects more pods, and none less."""
+        selector = self.selector
+        if selector is None or (len(selector.match_labels) <= _MOST and not selector.match_expressions):
+            return
+        short = (each for each in selector.match_expressions if len(each.values) <= _MOST)
+        labels = dict(islice(selector.match_labels.items(), _MOST))
+        first = LabelSelector(match_labels=labels, match_expressions=tuple(islice(short, _MOST)))
+        force_setattr(self, "selector", first)
+
+
+class BudgetStatus(Object, frozen=True, kw_only=True):
+    disruptions_allowed: Int32 = 0
+    disrupted_pods: Mapping[str, str] = {}
+    """Pods whose disruption the API server has already counted, by name."""
+
+
+class ApiBudget(ApiObject, frozen=True, kw_only=True):
+    """A PodDisruptionBudget: how many pods of a selection may be disrupted."""
+
+    spec: BudgetSpec = BudgetSpec()
+    status: BudgetStatus = BudgetStatus()

@@ -11,8 +11,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from partage_scheduler.objects import ApiPod
-from partage_scheduler.objects.budgets import ApiBudget
+from partage_scheduler.objects import ApiBudget, ApiPod
 from partage_scheduler.predicates.pod_selectors import Selector, hold, selector_of
 
 

@@ -16,12 +16,11 @@ from partage_cli.drain.eviction import NodePod
 from partage_cli.schedulers import told
 from partage_plugins.api import NodeName, PodUid
 from partage_plugins.errors import Refused
-from partage_scheduler.cluster.placed_pods import gang_of
 from partage_scheduler.core import Core
 from partage_scheduler.cycle import Bind, ScheduleResult, lacks
 from partage_scheduler.dry_run import verdicts
 from partage_scheduler.explanation import GivenCard, stand
-from partage_scheduler.objects import ApiPod
+from partage_scheduler.objects import ApiPod, gang_of
 
 State = Literal["fits", "does not fit", "not known", "stays", "leaves already"]
 _Fate: TypeAlias = tuple[State, str, str]

@@ -32,7 +32,7 @@ from partage_scheduler.claims import ClaimBook, ClaimGrant
 from partage_scheduler.cluster.cluster_events import NOTHING, ClusterEvent
 from partage_scheduler.cluster.fleet import Fleet, Known
 from partage_scheduler.cluster.kept import Kept
-from partage_scheduler.cluster.placed_pods import PlacedPod, PlacedPods, counts_otherwise, gang_of, lower
+from partage_scheduler.cluster.placed_pods import PlacedPod, PlacedPods, counts_otherwise, lower
 from partage_scheduler.cluster.promised import Promised
 from partage_scheduler.cluster.refusals import Refusals
 from partage_scheduler.cluster.suspended import Suspensions
@@ -40,7 +40,7 @@ from partage_scheduler.cluster.unknown import Closed, UnreadPods, everywhere
 from partage_scheduler.cluster.verified import Held, Unknown, Verified
 from partage_scheduler.cluster.what_if import WhatIf
 from partage_scheduler.decision import Decider, Decision, FilteredNodes
-from partage_scheduler.objects import ApiNode, ApiPod
+from partage_scheduler.objects import ApiNode, ApiPod, gang_of
 from partage_scheduler.predicates import Predicates
 from partage_scheduler.predicates.needs import needs
 

@@ -13,9 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from partage_plugins.api import Gang, NodeName, PodUid
-from partage_scheduler.cluster.placed_pods import gang_of
 from partage_scheduler.decision import Decider, Decision
-from partage_scheduler.objects import ApiPod
+from partage_scheduler.objects import ApiPod, gang_of
 from partage_scheduler.predicates import Predicates
 
 

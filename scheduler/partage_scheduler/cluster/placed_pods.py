@@ -11,10 +11,8 @@ from msgspec.structs import replace
 from partage_plugins.api import Allocation, Gang, Kind, NodeName, PodUid, Resources
 from partage_plugins.api.keys import RESIZE
 from partage_plugins.api.usage import Usage, usages
-from partage_plugins.codecs import read_gang
-from partage_plugins.errors import DecodeError
 from partage_scheduler.cluster.verified import Held
-from partage_scheduler.objects import ApiPod
+from partage_scheduler.objects import ApiPod, gang_of
 from partage_scheduler.predicates.needs import needs
 
 _NO_SEATS: Final[Mapping[PodUid, PlacedPod]] = {}
@@ -56,14 +54,6 @@ class PlacedPod:
         if self._usages is None:
             self._usages = tuple(usages(self.allocation))
         return self._usages
-
-
-def gang_of(pod: ApiPod) -> Gang | None:
-    """The pod's gang; None if it has none, or a malformed one."""
-    try:
-        return read_gang(pod.namespace, pod.metadata.annotations, pod.metadata.labels)
-    except DecodeError:
-        return None
 
 
 class PlacedPods:

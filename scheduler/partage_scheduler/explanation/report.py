@@ -11,10 +11,9 @@ from msgspec.structs import replace
 from partage_plugins.api import GPU, Allocation, CardId, NodeName, PodUid
 from partage_plugins.api.keys import GPU_MILLI, RESIZED
 from partage_plugins.errors import DecodeError, Refused
-from partage_scheduler.cluster.placed_pods import gang_of
 from partage_scheduler.cycle import lacks
 from partage_scheduler.explanation.nodes import Explained, explain
-from partage_scheduler.objects import ApiPod
+from partage_scheduler.objects import ApiPod, gang_of
 from partage_scheduler.preemption import VictimFinder, Victims
 from partage_scheduler.resize.room import suspended_words
 

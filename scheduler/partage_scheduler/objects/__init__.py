@@ -13,7 +13,7 @@ from partage_scheduler.objects.others import (
     ApiStorageClass,
     ApiVolume,
 )
-from partage_scheduler.objects.pods import ApiPod, seen
+from partage_scheduler.objects.pods import ApiPod, gang_of, seen
 from partage_scheduler.objects.specs import PodSpec, PodStatus
 
 __all__ = [
@@ -36,5 +36,6 @@ __all__ = [
     "PodSpec",
     "PodStatus",
     "Taint",
+    "gang_of",
     "seen",
 ]

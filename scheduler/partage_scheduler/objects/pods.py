@@ -7,7 +7,9 @@ from typing import Final
 import msgspec
 from msgspec.structs import force_setattr
 
-from partage_plugins.api import ContainerName, Namespace, Pod, PodContainer, PodName, PodRef, PodUid, Role
+from partage_plugins.api import ContainerName, Gang, Namespace, Pod, PodContainer, PodName, PodRef, PodUid, Role
+from partage_plugins.codecs import read_gang
+from partage_plugins.errors import DecodeError
 from partage_scheduler.objects.base import ApiObject, Meta
 from partage_scheduler.objects.excess import excess
 from partage_scheduler.objects.specs import Container, PodSpec, PodStatus
@@ -87,6 +89,14 @@ def seen(pod: ApiPod) -> Pod:
     first = [_shown(each, role_of(each)) for each in spec.init_containers]
     apps = [_shown(each, "app") for each in spec.containers]
     return Pod(ref=ref, labels=meta.labels, annotations=meta.annotations, containers=(*first, *apps))
+
+
+def gang_of(pod: ApiPod) -> Gang | None:
+    """The pod's gang; None if it has none, or a malformed one."""
+    try:
+        return read_gang(pod.namespace, pod.metadata.annotations, pod.metadata.labels)
+    except DecodeError:
+        return None
 
 
 def role_of(init: Container) -> Role:

@@ -8,9 +8,7 @@ from itertools import islice
 from typing import TypeAlias
 
 from partage_plugins.api import Gang, PodUid
-from partage_plugins.codecs import read_gang
 from partage_plugins.codecs.gangs import MOST_PODS
-from partage_plugins.errors import DecodeError
 from partage_scheduler.cluster.cluster_events import NOTHING, ClusterEvent
 from partage_scheduler.objects import ApiPod
 
@@ -93,14 +91,6 @@ class QueuedGroup:
         pods = tuple(islice(self.members.values(), MOST_PODS))
         oldest = min(pod.metadata.creation_timestamp or "" for pod in pods)
         return max(-pod.priority for pod in pods), oldest, self.number
-
-
-def key_of(pod: ApiPod) -> Key:
-    """The pod's gang, or its uid. A malformed gang is reported when the pod is decided on."""
-    try:
-        return read_gang(pod.namespace, pod.metadata.annotations, pod.metadata.labels) or pod.uid
-    except DecodeError:
-        return pod.uid
 
 
 def says_other(pod: ApiPod, before: ApiPod) -> bool:

@@ -21,9 +21,9 @@ from msgspec import Struct
 
 from partage_plugins.api import Gang, PodUid
 from partage_scheduler.cluster.cluster_events import NOTHING, ClusterEvent
-from partage_scheduler.objects import ApiPod
+from partage_scheduler.objects import ApiPod, gang_of
 from partage_scheduler.queue.fair_queue import FairQueue, Heap, Spent
-from partage_scheduler.queue.groups import Key, Place, QueuedGroup, Waiting, key_of, says_other
+from partage_scheduler.queue.groups import Key, Place, QueuedGroup, Waiting, says_other
 
 GATED: Final = "gated"
 _DOUBLINGS: Final = 30
@@ -93,7 +93,7 @@ class Queue:
             self._gated[pod.uid] = pod
         else:
             self._gated.pop(pod.uid, None)
-            self._join(pod, key_of(pod))
+            self._join(pod, gang_of(pod) or pod.uid)  # a malformed gang is reported when it is decided on
 
     def withdraw(self, uid: PodUid) -> None:
         """Removes a pod that is not to be placed any more: bound, gone, or not ours."""

@@ -98,7 +98,7 @@ class Decider:
         holdings = self._close(slot)
         self._open(slot, node, inventory, total)
         for holding in holdings:
-            self._enter(holding)
+            self.take(holding.allocation, holding.needs)
 
     def resize_node(self, node: NodeName, total: Resources) -> None:
         slot = self.slots.known(node)
@@ -107,7 +107,10 @@ class Decider:
 
     def take(self, allocation: Allocation, needs: Resources) -> None:
         """Counts what a pod holds; `needs` is CPU and memory. Without devices the allocation has no containers."""
-        self._enter(Holding(self.slots.known(allocation.node), allocation, needs))
+        slot = self.slots.known(allocation.node)
+        self.ledger.enter(Holding(slot, allocation, needs))
+        self._framework.take(slot, allocation)
+        self._tell_room(slot)
 
     def give_back(self, pod: PodUid) -> bool:
         """Releases what a pod holds; returns whether it held anything."""
@@ -128,13 +131,16 @@ class Decider:
         that all plugins accepted.
         """
         shape_scores = self._standing(request)
+        scores = shape_scores.scores[: self.slots.end]
+        liked = scores if preferences is None else scores + preferences[: scores.size]
         refusals = 0
-        while (best := self._best(request, barred, self._liked(shape_scores, preferences))).size:
+        while (best := self._best(request, barred, liked)).size:
             slot = self.slots.first_by_name(best)
             try:
                 return Decision(request, self.slots.name(slot), self._framework.allocate(request, slot))
             except Refused as refusal:
                 shape_scores.refuse(slot, SAID.of(str(refusal)))
+                liked[slot] = NO_FIT
                 refusals += 1
                 if refusals == _ATTEMPTS:
                     raise
@@ -209,10 +215,6 @@ class Decider:
             return best[possible]
         return best_of(only(self._possible(request, barred), liked))
 
-    def _liked(self, shape_scores: ShapeScores, preferences: Scores | None) -> Scores:
-        scores = shape_scores.scores[: self.slots.end]
-        return scores if preferences is None else scores + preferences[: self.slots.end]
-
     def _said(self, request: PodRequest) -> ShapeScores:
         """The shape's cache entry with the reasons why it does not fit, up to date for all nodes."""
         shape_scores = self._standing(request)
@@ -249,11 +251,6 @@ class Decider:
         self._framework.node_removed(slot)
         self.score_cache.changed(slot)
         return holdings
-
-    def _enter(self, holding: Holding) -> None:
-        self.ledger.enter(holding)
-        self._framework.take(holding.slot, holding.allocation)
-        self._tell_room(holding.slot)
 
     def _tell_room(self, slot: Slot) -> None:
         total, free = self.ledger.room(slot)

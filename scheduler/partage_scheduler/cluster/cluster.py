@@ -197,7 +197,7 @@ class Cluster:
         """Takes a pod of any scheduler as it is now; never an older version than before (`event_handlers`)."""
         if pod.is_terminal:
             return self.pod_gone(pod.uid)
-        let_go = self._is_read(pod.uid)
+        let_go = _FREED if self._unread.remove(pod.uid) else NOTHING
         if not pod.node:
             return let_go | self._waits(pod)
         let_go |= self._let_go(pod.uid)
@@ -224,14 +224,11 @@ class Cluster:
             if held.allocation.containers:
                 self._place(PlacedPod(pod, node, held))
 
-    def _is_read(self, uid: PodUid) -> Causes:
-        return _FREED if self._unread.remove(uid) else NOTHING
-
     def pod_gone(self, uid: PodUid) -> Causes:
         """Removes a pod that was deleted or has terminated."""
         self.verified.forget(uid)
         self.claims.consumers.gone(uid)
-        let_go = self._let_go(uid) | self._is_read(uid)
+        let_go = self._let_go(uid) | (_FREED if self._unread.remove(uid) else NOTHING)
         placed = self.placed_pods.get(uid)
         if placed is not None:
             self._remove(placed)

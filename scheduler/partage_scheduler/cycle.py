@@ -20,7 +20,7 @@ from partage_plugins.api.limits import WHOLE_MILLI
 from partage_plugins.api.reasons import Reason
 from partage_plugins.api.usage import usages
 from partage_plugins.errors import PartageError, PluginBroken, PluginError, Refused
-from partage_scheduler.claims import ClaimGrant, NotYet, pinned
+from partage_scheduler.claims import ClaimGrant, NotYet
 from partage_scheduler.cluster import NOTHING, REFUSED, Cluster, ClusterEvent
 from partage_scheduler.decision import Decider, Decision, Explanation, FilteredNodes
 from partage_scheduler.objects import ApiPod
@@ -133,8 +133,7 @@ class Cycle:
         plain = self.predicates.barred(pod, self.decider.slots.end) + self.cluster.barred(pod, request, now)
         if request.containers and (reason := self._quotas.against(pod)) is not None:
             plain.append(FilteredNodes(reason, np.ones(self.decider.slots.end, dtype=np.bool_)))
-        pins = self.cluster.claims.pins(pod)
-        return [*pinned(pins, self.decider), *plain] if pins else plain
+        return [*self.cluster.claims.barred(pod), *plain]
 
     def _taken_back(self, waiting: Waiting, found: list[Bind], stay: Unschedulable) -> list[Unschedulable]:
         for bind in found:

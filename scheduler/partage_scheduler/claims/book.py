@@ -6,8 +6,9 @@ the decision is assumed until it is seen or undone. Pure: it reports what is hel
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Final
 
 from partage_plugins.api import (
     GPU,
@@ -19,20 +20,28 @@ from partage_plugins.api import (
     PodUid,
 )
 from partage_plugins.api.names import claim_grantee, claim_of
+from partage_plugins.api.reasons import Reason
 from partage_plugins.errors import Refused
 from partage_scheduler.claims.asks import asked_of
 from partage_scheduler.claims.consumers import Consumers
 from partage_scheduler.claims.holdings import Holdings
 from partage_scheduler.claims.results import MOST_CONSUMERS, ClaimGrant, held_by, holding, node_of, nodes_of
-from partage_scheduler.claims.wanted import NotYet, claims_of
-from partage_scheduler.decision import Decider, Decision
+from partage_scheduler.decision import Decider, Decision, FilteredNodes
 from partage_scheduler.objects import ApiDeviceClass, ApiPod, ApiResourceClaim
+
+MOST_CLAIMS: Final = 32
+"""Limit of claims per pod."""
+PINNED: Final = Reason("claim-elsewhere", "node(s) didn't have the cards of claim {}", lasts=True)
+
+
+class NotYet(Refused):
+    """Something that the pod needs does not exist yet; the message is for its owner."""
 
 
 class ClaimBook:
     def __init__(self, decider: Decider, inventory: Callable[[NodeName], Inventory | None], *, ours: str) -> None:
         """`inventory` returns that of a known node; `ours` is our schedulerName, empty if others allocate claims."""
-        self._ours = ours
+        self._ours, self._slots = ours, decider.slots
         self._classes: dict[str, ApiDeviceClass] = {}
         self._claims: dict[tuple[str, str], ApiResourceClaim] = {}
         self.holdings, self.consumers = Holdings(decider, inventory), Consumers()
@@ -83,10 +92,12 @@ class ClaimBook:
                     found.append(ContainerRequest(name=name, role="app", asks=((GPU.name, ask),)))
         return tuple(found)
 
-    def pins(self, pod: ApiPod) -> list[tuple[str, NodeName]]:
-        """The pod's claims that are allocated or assumed, with their nodes; raises what `asks` raises."""
+    def barred(self, pod: ApiPod) -> list[FilteredNodes]:
+        """All nodes but those of the pod's claims that are allocated or assumed; raises what `asks` raises."""
         placed = ((claim.name, self._place(pod, claim)) for claim in self._needed(pod).values())
-        return [(name, node) for name, node in placed if node is not None]
+        return [
+            FilteredNodes(PINNED.of(name), ~self._slots.flags((node,))) for name, node in placed if node is not None
+        ]
 
     def assume(self, pod: ApiPod, decision: Decision) -> tuple[ClaimGrant, ...]:
         """Counts what the pod's claims get from now on; returns what is to be written on each."""
@@ -173,3 +184,21 @@ class ClaimBook:
         self.holdings.put(meta.uid, node, lambda _part: held)
         config = asked_of(claim, self._classes).config
         return ClaimGrant(namespace=meta.namespace, name=meta.name, uid=meta.uid, node=node, given=given, config=config)
+
+
+def claims_of(pod: ApiPod) -> Mapping[str, str]:
+    """Names of a pod's claims by their names in the pod; raises `NotYet` if one is still to be created."""
+    uses = pod.spec.resource_claims
+    if len(uses) > MOST_CLAIMS:
+        raise Refused(f"the pod has {len(uses)} resource claims; this scheduler reads {MOST_CLAIMS} at most")
+    made = {each.name: each for each in pod.status.resource_claim_statuses}
+    found: dict[str, str] = {}
+    for use in uses:
+        if use.resource_claim_name:
+            found[use.name] = use.resource_claim_name
+        elif use.name not in made:
+            template = use.resource_claim_template_name or ""
+            raise NotYet(f'waiting for a resource claim to be made of template "{template}"')
+        elif name := made[use.name].resource_claim_name:
+            found[use.name] = name  # else none is needed
+    return found

@@ -42,7 +42,6 @@ from partage_scheduler.cluster.what_if import WhatIf
 from partage_scheduler.decision import Decider, Decision, FilteredNodes
 from partage_scheduler.objects import ApiNode, ApiPod, gang_of
 from partage_scheduler.predicates import Predicates
-from partage_scheduler.predicates.needs import needs
 
 Causes = frozenset[ClusterEvent]
 _NODE, _FREED, _POD = (frozenset((each,)) for each in (ClusterEvent.NODE, ClusterEvent.FREED, ClusterEvent.POD))
@@ -299,9 +298,7 @@ class Cluster:
             return NOTHING
         if pod.is_going:
             return self._let_go(pod.uid)
-        if not pod.status.nominated_node_name:
-            return _FREED if self._promised.remove(pod.uid) else NOTHING
-        return _FREED if self._promised.put(pod, needs(pod)) else NOTHING
+        return _FREED if self._promised.put(pod) else NOTHING
 
     def _let_go(self, uid: PodUid) -> Causes:
         """Releases what is promised to or held for a pod that is no longer pending."""

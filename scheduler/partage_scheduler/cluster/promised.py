@@ -13,6 +13,7 @@ from partage_plugins.api import NodeName, PodUid, Resources
 from partage_scheduler.decision import Decider, FilteredNodes
 from partage_scheduler.decision.free_resources import INSUFFICIENT_CPU, INSUFFICIENT_MEMORY
 from partage_scheduler.objects import ApiPod
+from partage_scheduler.predicates.needs import needs
 
 
 class _Promise(NamedTuple):
@@ -25,13 +26,13 @@ class Promised:
     def __init__(self) -> None:
         self._by_pod: dict[PodUid, _Promise] = {}
 
-    def put(self, pod: ApiPod, needs: Resources) -> bool:
-        """Records the promise to a pending pod; returns whether an earlier one was released."""
+    def put(self, pod: ApiPod) -> bool:
+        """Records the promise to a pending pod, if any; returns whether an earlier one was released."""
         node = NodeName(pod.status.nominated_node_name)
         if not node:
             return self.remove(pod.uid)
         before = self._by_pod.get(pod.uid)
-        self._by_pod[pod.uid] = _Promise(node, pod.priority, needs)
+        self._by_pod[pod.uid] = _Promise(node, pod.priority, needs(pod))
         return before is not None and before != self._by_pod[pod.uid]
 
     def node_of(self, uid: PodUid) -> NodeName | None:
@@ -42,7 +43,7 @@ class Promised:
         return self._by_pod.pop(uid, None) is not None
 
     def barred(
-        self, pod: ApiPod, needs: Resources, decider: Decider, *, kept: Container[PodUid]
+        self, pod: ApiPod, asked: Resources, decider: Decider, *, kept: Container[PodUid]
     ) -> Iterator[FilteredNodes]:
         """Nodes whose free CPU or memory is too little once promises to others are subtracted."""
         if not self._by_pod:
@@ -52,8 +53,8 @@ class Promised:
             at = decider.slots.of(node)
             if at is not None:
                 left = decider.free(node)
-                cpu[at] = 0 < needs.cpu_milli > left.cpu_milli - cpu_milli
-                memory[at] = 0 < needs.memory_bytes > left.memory_bytes - memory_bytes
+                cpu[at] = 0 < asked.cpu_milli > left.cpu_milli - cpu_milli
+                memory[at] = 0 < asked.memory_bytes > left.memory_bytes - memory_bytes
         for reason, flags in ((INSUFFICIENT_CPU, cpu), (INSUFFICIENT_MEMORY, memory)):
             if flags.any():
                 yield FilteredNodes(reason, flags)
@@ -61,8 +62,8 @@ class Promised:
     def _against(self, pod: ApiPod, kept: Container[PodUid]) -> dict[NodeName, tuple[int, int]]:
         """How much of each node is promised to others of the same or a higher priority."""
         found: dict[NodeName, tuple[int, int]] = {}
-        for uid, (node, priority, needs) in self._by_pod.items():
+        for uid, (node, priority, promised) in self._by_pod.items():
             if uid != pod.uid and priority >= pod.priority and uid not in kept:
                 cpu, memory = found.get(node, (0, 0))
-                found[node] = cpu + needs.cpu_milli, memory + needs.memory_bytes
+                found[node] = cpu + promised.cpu_milli, memory + promised.memory_bytes
         return found

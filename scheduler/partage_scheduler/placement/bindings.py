@@ -38,7 +38,7 @@ class Bindings:
         """Signs the allocations of these pods. If one can't be written, all are undone and the error is raised."""
         try:
             allocated = [(bind.pod, bind.decision.allocation) for bind in binds]
-            return [self._signer.sign(*each, self._mirror(*each)) for each in allocated]
+            return [self._signer.sign(*each, self._mirror(*each) if each[1].containers else None) for each in allocated]
         except PartageError:
             for bind in binds:
                 self._undo(bind)

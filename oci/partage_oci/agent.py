@@ -29,6 +29,7 @@ from partage_oci.processes import Processes
 from partage_oci.queue import Queue
 from partage_oci.records import EngineRecord, EngineRecords
 from partage_oci.rewrite import Document, OciConfig, read_config, require_confined, rewritten, shown
+from partage_oci.runtime import kill_unstarted
 from partage_oci.words import CARDS, MEMORY, SHARE, SHOWN, Asked, asked_of
 from partage_plugins.api import GPU, ContainerAllocation, PodRequest
 from partage_plugins.api.containers import Container, Granted
@@ -86,6 +87,8 @@ class Agent:
         self._processes = Processes(self._ended)
         self._turns = WeakValueDictionary[str, asyncio.Lock]()
         self._looks = set[asyncio.Task[None]]()
+        self._removed = set[str]()
+        """Containers that ran at the last look although their engines had removed them."""
         self._repeats = Repeats(every_s=_SAID_AGAIN_S)
 
     def take_over(self) -> None:
@@ -162,10 +165,21 @@ class Agent:
 
     async def look(self) -> None:
         """Check all holds; most ends were noticed before."""
-        for hold in self._holds:
-            async with self._turn(hold.record.id):
-                await self._settle(hold.record.id)
+        removed = set[str]()
+        for id_ in [each.record.id for each in self._holds]:
+            async with self._turn(id_):
+                await self._settle(id_)
+                hold = self._holds.of(id_)
+                if hold is not None and hold.stage == "running" and _is_removed(hold.record):
+                    removed.add(id_)
+                    await self._end_unstarted(hold.record)
+        self._removed = removed
         self._expire()
+
+    async def _end_unstarted(self, record: EngineRecord) -> None:
+        """Kill a container that its engine removed before starting it, as after a crash: nobody else would end it."""
+        if record.id in self._removed and await kill_unstarted(record):
+            _log.warning("container killed that its engine removed before it was started", container=record.id[:SHOWN])
 
     def _require_known(self) -> None:
         if why := self._refresh():

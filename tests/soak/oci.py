@@ -163,8 +163,16 @@ class Soak:
             self._kill(killed, chance.random())  # by this thread: processes that it starts end with it
         for each in works:
             each.result()
+        if killed == "dockerd":
+            self._remove_unstarted()
         for user in users:
             user.look()
+
+    def _remove_unstarted(self) -> None:
+        """Remove what a killed dockerd had created and not started, as its user does: it keeps its share till then."""
+        created = self.docker.said("ps", "--all", "--quiet", "--no-trunc", "--filter", "status=created").split()
+        for each in {str(each["id"]) for each in self.stage.held()} & {*created}:
+            self.docker.done("rm", "-f", each)
 
     def _kill(self, killed: Killed, when: float) -> None:
         """Within a second; daemons are restarted at once."""

@@ -449,3 +449,36 @@ async def test_who_waits_gets_the_room_of_a_container_that_was_removed(site: Sit
 async def test_nothing_is_waited_for_where_nothing_is_asked_for(site: Site) -> None:
     with pytest.raises(Refused, match="say PARTAGE_SHARE, PARTAGE_MEMORY or PARTAGE_CARDS"):
         await site.agent.wait(Wait(env=()), lambda _: None)
+
+
+RUNTIME = """#!/bin/sh
+case "$1 $3" in
+"--root state") echo '{{"id": "x", "status": "{status}"}}' ;;
+"--root kill") touch {killed} ;;
+esac
+"""
+
+
+@pytest.mark.parametrize("status", ["created", "running"])
+async def test_what_its_engine_removed_is_killed_only_if_it_never_started(site: Site, status: str) -> None:
+    runtime, killed = site.root / "runc", site.root / "killed"
+    runtime.write_text(RUNTIME.format(status=status, killed=killed))
+    runtime.chmod(0o755)
+    process, peer = site.engine.process()
+    await site.agent.create(replace(site.engine.bundle(ONE, *SHARE), runtime=str(runtime)), peer)
+    site.broker.entered.add(engine_key(ONE, 1))
+    site.engine.created(ONE)
+    site.engine.end(process)
+    await site.stage(ONE, "running")
+    for _ in range(3):
+        await site.agent.look()
+    assert not killed.exists(), "its engine has it"
+    site.engine.folder(ONE).rmdir()
+    await site.agent.look()
+    assert not killed.exists(), "its engine may be about to end it"
+    await site.agent.look()
+    assert killed.exists() == (status == "created")
+    assert site.given_milli == 600, "until the broker has seen it end"
+    site.broker.entered.clear()
+    await site.agent.look()
+    assert site.given_milli == 0

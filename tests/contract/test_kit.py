@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -17,6 +18,18 @@ from partage_plugins.testing.suite import checks_of
 SCHEDULER, NODE = "partage_fpga_template.scheduler:FpgaScheduler", "partage_fpga_template.node:FpgaNode"
 PODS, INVENTORIES = (pod({"fpga.example.com/boards": "1"}),), (inventory(fpga={"boards": ["fpga0"]}),)
 WHOLE = Subject(name="fpga", kind="fpga", scheduler=SCHEDULER, node=NODE, pods=PODS, inventories=INVENTORIES)
+AUTHORS_FILE = """
+from partage_plugins.testing import Subject
+
+test_fpga = Subject(name="fpga", kind="fpga", node="partage_fpga_template.node:FpgaNode")
+OTHER = Subject(name="other", node="partage_fpga_template.node:FpgaNode")
+"""
+IMPORTED = """
+import pytest, sys
+
+pytest.main(["-q", "-p", "no:cacheprovider", sys.argv[1]])
+print(sorted(name for name in sys.modules if name.startswith("partage") or name in ("msgspec", "numpy")))
+"""
 NO_PYTEST = "import sys; sys.modules['pytest'] = None; import partage_plugins.testing as it; it.Subject; it.Conformance"
 
 
@@ -24,6 +37,44 @@ class WrongFpga(Conformance):
     """Not collected, since its name does not begin with `Test`."""
 
     subject = replace(WHOLE, scheduler="contract.wrong.loading:RaisesWhenMade", node=None)
+
+
+def python(*arguments: str) -> str:
+    """What a Python prints that finds all that this one finds."""
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        env={"PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_a_subject_that_is_named_as_a_test_has_a_test_for_each_check_that_applies(tmp_path: Path) -> None:
+    file = tmp_path / "test_fpga.py"
+    file.write_text(AUTHORS_FILE)
+    said = python("-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", str(file))
+    found = [line for line in said.splitlines() if "::" in line]
+    checks = checks_of(Subject(name="fpga", kind="fpga", node=NODE))
+    assert found == [f"test_fpga.py::test_fpga::test_conformance[{name}]" for name in checks]
+
+
+@pytest.mark.slow
+def test_pytest_imports_nothing_of_the_kit_for_tests_that_do_not_use_it(tmp_path: Path) -> None:
+    file = tmp_path / "test_other.py"
+    file.write_text("def test_other() -> None:\n    pass\n")
+    said = python("-c", IMPORTED, str(file))
+    assert "1 passed" in said
+    assert said.splitlines()[-1] == str(
+        [
+            "partage_plugins",
+            "partage_plugins.errors",
+            "partage_plugins.testing",
+            "partage_plugins.testing.pytest_plugin",
+        ]
+    )
 
 
 def test_a_failing_check_shows_reason_promise_and_trace() -> None:
@@ -67,11 +118,4 @@ def test_a_subject_that_makes_no_sense_is_refused(fields: dict[str, object], why
 
 @pytest.mark.slow
 def test_without_pytest_only_what_needs_it_is_missing() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", NO_PYTEST],
-        env={"PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stderr.strip().endswith("needs pytest: pip install pytest")
+    assert python("-c", NO_PYTEST).strip().endswith("needs pytest: pip install pytest")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Any, Self
@@ -80,6 +81,11 @@ def host_of(case: Case) -> RunningHost:
         memory_bytes=case.subject.limits.memory_bytes,
     )
     return RunningHost(settings)
+
+
+def host_with(plugins: Mapping[str, str], root: Path) -> RunningHost:
+    """The real plugin host with these plugins, `module:Class` by name."""
+    return RunningHost(HostSettings(node=NODE, root=str(root), paths=dict(plugins)))
 
 
 def _woken() -> None:

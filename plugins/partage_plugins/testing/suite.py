@@ -1,4 +1,4 @@
-"""The kit's interface to pytest: subclass `Conformance`, and each check that applies is a test."""
+"""The tests of a subject: one for each check that applies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OF_NODE: Final = (life_checks, adjustment_checks)
 
 
 class Conformance:
-    """Subclass it as `Test…` and set the subject; each check runs in a process of its own."""
+    """What pytest collects for a subject; authors may also subclass it as `Test…` and set theirs."""
 
     subject: ClassVar[Subject]
 

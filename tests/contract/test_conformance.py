@@ -12,7 +12,7 @@ from contract.cards import card, part
 from partage_plugins.api import GPU, Adjustment, Granted
 from partage_plugins.api.node import NodeContext
 from partage_plugins.hooks import hookimpl
-from partage_plugins.testing import Conformance, Subject
+from partage_plugins.testing import Subject
 from partage_plugins.testing.examples import inventory, pod
 from support.broker import Broker
 from unit.gpu_node.nodes import CARDS, FIRST
@@ -54,119 +54,99 @@ def granted(share: int, limit: int, memory: int) -> dict[str, str]:
     return {"gpu": json.dumps([{"card": FIRST, "share": share, "limit": limit, "memory": memory}])}
 
 
-class TestGpuAllocator(Conformance):
-    subject = Subject(
-        name="gpu",
-        kind="gpu",
-        scheduler=ALLOCATOR,
-        pods=(
-            pod({MILLI: "250"}, annotations={LIMIT: "500"}),
-            pod({MEMORY: "8Gi"}, name="memory-alone"),
-            pod({MILLI: "100", MEMORY: "8Gi"}, {MILLI: "2000"}, name="two-containers"),
-            pod({MILLI: "2000", GPUS: "2"}, annotations={"partage.dev/exclusion": "blue"}, name="exclusive"),
-            pod({MILLI: "470"}, annotations={"partage.dev/affinity": "a"}, name="together"),
-            pod({MILLI: "470"}, annotations={"partage.dev/anti-affinity": "a"}, name="apart"),
-            pod({MILLI: "2000"}, annotations={"partage.dev/policy": "topology"}, name="linked"),
-            pod({MILLI: "2000"}, annotations={"partage.dev/topology": "numa"}, name="close"),
-            pod({MILLI: "300"}, annotations={"partage.dev/policy": "fgd+=2,topology=1"}, name="weighted"),
-            pod({MILLI: "300"}, annotations={"partage.dev/policy": "spread"}, name="spread"),
-            pod({MILLI: "300"}, {MILLI: "500"}, annotations={"partage.dev/policy": "main: fgd; side-1: kubeshare"}),
-        ),
-        inventories=(
-            inventory(gpu=part(card(0), card(1), card(2))),
-            inventory(gpu=part(card(3, memory_gib=16))),
-            inventory(gpu={**part(*(card(number) for number in range(10, 18))), "links": LINKS}),
-            inventory(),
-        ),
-    )
+test_gpu_allocator = Subject(
+    name="gpu",
+    kind="gpu",
+    scheduler=ALLOCATOR,
+    pods=(
+        pod({MILLI: "250"}, annotations={LIMIT: "500"}),
+        pod({MEMORY: "8Gi"}, name="memory-alone"),
+        pod({MILLI: "100", MEMORY: "8Gi"}, {MILLI: "2000"}, name="two-containers"),
+        pod({MILLI: "2000", GPUS: "2"}, annotations={"partage.dev/exclusion": "blue"}, name="exclusive"),
+        pod({MILLI: "470"}, annotations={"partage.dev/affinity": "a"}, name="together"),
+        pod({MILLI: "470"}, annotations={"partage.dev/anti-affinity": "a"}, name="apart"),
+        pod({MILLI: "2000"}, annotations={"partage.dev/policy": "topology"}, name="linked"),
+        pod({MILLI: "2000"}, annotations={"partage.dev/topology": "numa"}, name="close"),
+        pod({MILLI: "300"}, annotations={"partage.dev/policy": "fgd+=2,topology=1"}, name="weighted"),
+        pod({MILLI: "300"}, annotations={"partage.dev/policy": "spread"}, name="spread"),
+        pod({MILLI: "300"}, {MILLI: "500"}, annotations={"partage.dev/policy": "main: fgd; side-1: kubeshare"}),
+    ),
+    inventories=(
+        inventory(gpu=part(card(0), card(1), card(2))),
+        inventory(gpu=part(card(3, memory_gib=16))),
+        inventory(gpu={**part(*(card(number) for number in range(10, 18))), "links": LINKS}),
+        inventory(),
+    ),
+)
 
+test_gpu_of_both_sides = Subject(
+    name="gpu",
+    kind="gpu",
+    scheduler=ALLOCATOR,
+    node=NODE,
+    pods=(pod({MILLI: "250"}, annotations={LIMIT: "500"}), pod({MILLI: "1000"}, name="whole")),
+    inventories=(ONE_CARD, inventory()),
+    files=SPEC,
+    beside_node=ENFORCING,
+)
+"""A shared kind: the node must enforce what the scheduler's side promises."""
 
-class TestGpuOfBothSides(Conformance):
-    """A shared kind: the node must enforce what the scheduler's side promises."""
+test_whole_cards = Subject(
+    name="gpu",
+    kind="gpu",
+    node=NODE,
+    inventories=(ONE_CARD,),
+    grants=granted(1000, 1000, CARDS[0].memory_bytes),
+    files=SPEC,
+)
+"""Whole cards need no enforcement."""
 
-    subject = Subject(
-        name="gpu",
-        kind="gpu",
-        scheduler=ALLOCATOR,
-        node=NODE,
-        pods=(pod({MILLI: "250"}, annotations={LIMIT: "500"}), pod({MILLI: "1000"}, name="whole")),
-        inventories=(ONE_CARD, inventory()),
-        files=SPEC,
-        beside_node=ENFORCING,
-    )
+test_isolation = Subject(
+    name="isolation",
+    node="partage_isolation.plugin:IsolationNode",
+    inventories=(ONE_CARD,),
+    grants=granted(1000, 1000, 1 << 30),
+    beside_node={"broker": "contract.test_conformance:BesideBroker"},
+)
+"""The plugin that attaches the library, with a broker that answers."""
 
+test_native_dialect = Subject(
+    name="native-dialect",
+    scheduler="partage_dialects.native:NativeDialect",
+    pods=(
+        pod({MILLI: "250"}, annotations={LIMIT: "500", MODELS: "NVIDIA L4, NVIDIA T4"}),
+        pod({MEMORY: "8Gi"}),
+    ),
+    inventories=(TWO_CARDS,),
+)
+"""A plugin that only reads requests owns no kind, so fewer checks apply."""
 
-class TestWholeCards(Conformance):
-    """Whole cards need no enforcement."""
+test_volcano = Subject(
+    name="volcano-dialect",
+    scheduler="partage_dialects.volcano:VolcanoDialect",
+    pods=(
+        pod({"volcano.sh/vgpu-number": "2", "volcano.sh/vgpu-memory": "3000", "volcano.sh/vgpu-cores": "50"}),
+        pod({"volcano.sh/vgpu-memory": "1024"}, annotations={"nvidia.com/use-gputype": "l4"}, name="typed"),
+        pod({"volcano.sh/gpu-memory": "1024"}, {"volcano.sh/gpu-memory": "512"}, name="older"),
+    ),
+    inventories=(TWO_CARDS,),
+)
 
-    subject = Subject(
-        name="gpu",
-        kind="gpu",
-        node=NODE,
-        inventories=(ONE_CARD,),
-        grants=granted(1000, 1000, CARDS[0].memory_bytes),
-        files=SPEC,
-    )
+test_kai = Subject(
+    name="kai-dialect",
+    scheduler="partage_dialects.kai:KaiDialect",
+    pods=(
+        pod({}, annotations={"gpu-fraction": "0.5", "gpu-fraction-num-devices": "2"}),
+        pod({}, annotations={"gpu-memory": "1024"}, name="memory"),
+    ),
+    inventories=(TWO_CARDS,),
+)
 
-
-class TestIsolation(Conformance):
-    """The plugin that attaches the library, with a broker that answers."""
-
-    subject = Subject(
-        name="isolation",
-        node="partage_isolation.plugin:IsolationNode",
-        inventories=(ONE_CARD,),
-        grants=granted(1000, 1000, 1 << 30),
-        beside_node={"broker": "contract.test_conformance:BesideBroker"},
-    )
-
-
-class TestNativeDialect(Conformance):
-    """A plugin that only reads requests owns no kind, so fewer checks apply."""
-
-    subject = Subject(
-        name="native-dialect",
-        scheduler="partage_dialects.native:NativeDialect",
-        pods=(
-            pod({MILLI: "250"}, annotations={LIMIT: "500", MODELS: "NVIDIA L4, NVIDIA T4"}),
-            pod({MEMORY: "8Gi"}),
-        ),
-        inventories=(TWO_CARDS,),
-    )
-
-
-class TestVolcano(Conformance):
-    subject = Subject(
-        name="volcano-dialect",
-        scheduler="partage_dialects.volcano:VolcanoDialect",
-        pods=(
-            pod({"volcano.sh/vgpu-number": "2", "volcano.sh/vgpu-memory": "3000", "volcano.sh/vgpu-cores": "50"}),
-            pod({"volcano.sh/vgpu-memory": "1024"}, annotations={"nvidia.com/use-gputype": "l4"}, name="typed"),
-            pod({"volcano.sh/gpu-memory": "1024"}, {"volcano.sh/gpu-memory": "512"}, name="older"),
-        ),
-        inventories=(TWO_CARDS,),
-    )
-
-
-class TestKai(Conformance):
-    subject = Subject(
-        name="kai-dialect",
-        scheduler="partage_dialects.kai:KaiDialect",
-        pods=(
-            pod({}, annotations={"gpu-fraction": "0.5", "gpu-fraction-num-devices": "2"}),
-            pod({}, annotations={"gpu-memory": "1024"}, name="memory"),
-        ),
-        inventories=(TWO_CARDS,),
-    )
-
-
-class TestNamesOfVgpu(Conformance):
-    """The variables that containers of Volcano and KAI users read."""
-
-    subject = Subject(
-        name="vgpu-names",
-        node="partage_dialects.vgpu_names:VgpuNames",
-        inventories=(ONE_CARD,),
-        grants=granted(250, 500, 1 << 30),
-        beside_node=ENFORCING,
-    )
+test_names_of_vgpu = Subject(
+    name="vgpu-names",
+    node="partage_dialects.vgpu_names:VgpuNames",
+    inventories=(ONE_CARD,),
+    grants=granted(250, 500, 1 << 30),
+    beside_node=ENFORCING,
+)
+"""The variables that containers of Volcano and KAI users read."""

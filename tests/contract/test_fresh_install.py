@@ -252,8 +252,8 @@ def test_without_an_extra_the_command_line_works_and_names_the_extra_that_it_lac
 
 def test_the_template_passes_its_tests_as_installed(fresh: Environment) -> None:
     tests = shutil.copytree(CHECKOUT / "plugins/template/tests", fresh.folder / "tests", ignore=NOT_SOURCE)
-    said = fresh.run(fresh.python, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", str(tests))
-    assert " passed" in said
+    said = fresh.run(fresh.python, "-m", "pytest", "-v", "-W", "error", "-p", "no:cacheprovider", str(tests))
+    assert "::test_fpga::test_conformance[loads] PASSED" in said
     assert "failed" not in said
     where = fresh.said("import json, partage_fpga_template as it; print(json.dumps(it.__file__))")
     assert where.startswith(str(fresh.folder / "venv"))

@@ -33,11 +33,9 @@ from partage_plugins.registry.calls import Activity, Call
 from partage_plugins.registry.entry_points import from_paths
 from partage_plugins.registry.registry import Registry
 from partage_plugins.testing.examples import container, pod
-from partage_plugins.testing.fixtures import PluginHosts, plugin_host
+from partage_plugins.testing.fixtures import PluginHosts
 from partage_plugins.testing.node_stage import RunningHost
 from support.sides import Record
-
-__all__ = ["plugin_host"]
 
 NODE = NodeName("node-0")
 ON_NODE = {"gpu": "contract.cards:GpuNode", "fpga": "partage_fpga_template.node:FpgaNode"}

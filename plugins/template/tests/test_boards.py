@@ -9,9 +9,7 @@ import pytest
 from partage_plugins import Refused
 from partage_plugins.api import Granted, Kind, Slot
 from partage_plugins.testing.examples import container, inventory, pod
-from partage_plugins.testing.fixtures import PluginHosts, SchedulerSides, plugin_host, scheduler_side
-
-__all__ = ["plugin_host", "scheduler_side"]
+from partage_plugins.testing.fixtures import PluginHosts, SchedulerSides
 
 SCHEDULER = {"fpga": "partage_fpga_template.scheduler:FpgaScheduler"}
 NODE = {"fpga": "partage_fpga_template.node:FpgaNode"}

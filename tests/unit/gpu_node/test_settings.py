@@ -6,10 +6,8 @@ import pytest
 
 from partage_gpu.node.settings import GpuSettings, settings_from
 from partage_plugins.testing.examples import container
-from partage_plugins.testing.fixtures import PluginHosts, plugin_host
+from partage_plugins.testing.fixtures import PluginHosts
 from unit.gpu_node.nodes import FIRST, granted
-
-__all__ = ["plugin_host"]
 
 
 def test_all_can_be_set() -> None:

@@ -19,10 +19,8 @@ from partage_gpu.node.nvidia_specs import LARGEST_BYTES
 from partage_gpu.node.spec_file import OwnKind
 from partage_plugins import Refused
 from partage_plugins.testing.examples import container
-from partage_plugins.testing.fixtures import PluginHosts, plugin_host
+from partage_plugins.testing.fixtures import PluginHosts
 from unit.gpu_node.nodes import FIRST, SAMPLES, MadeNode, attaches, granted, part
-
-__all__ = ["plugin_host"]
 
 GOOD = (SAMPLES / "nvidia.json").read_text()
 PLUGIN = {"gpu": "partage_gpu.node:GpuNode"}

@@ -10,7 +10,7 @@ enum { CONNECTING_MS = 1000, LONGEST_CONNECTING_MS = 4000 };
 #define EXIT_WAIT (1000ull * OS_MS) /* a driver call that keeps the listener longer probably hangs */
 
 static _Atomic int listener; /* the process that the thread belongs to */
-static _Atomic bool watches_exit;
+static _Atomic bool watches; /* forks and the exit */
 
 /* The listener calls the driver only in state WORKS. An exiting thread announces the exit, and waits for work in
  * progress. */
@@ -112,19 +112,26 @@ static void listen_to_broker(void *unused) {
     }
 }
 
+/* The parent's thread does not exist in a forked child. */
+static void forget(void) {
+    atomic_store(&listener, 0);
+    atomic_store(&work, RESTS);
+}
+
+static void watch(void) {
+    if (atomic_exchange(&watches, true)) return;
+    os_at_fork(forget);
+    os_at_exit(exits);
+}
+
 /* Without the thread nothing becomes incorrect: lent memory that is unused stays lent, and samples of this process
  * count only as bounds. So a process that may not create a thread runs on. */
 void session_listen(void) {
     const int pid = os_pid();
     int before = atomic_load(&listener);
     if (before == pid || !atomic_compare_exchange_strong(&listener, &before, pid)) return;
-    if (!atomic_exchange(&watches_exit, true)) os_at_exit(exits);
+    watch();
     if (!os_thread(listen_to_broker, NULL)) atomic_store(&listener, 0);
 }
 
 bool session_listens(void) { return atomic_load(&listener) != 0 && !is_over(); }
-
-void listener_forget(void) {
-    atomic_store(&listener, 0);
-    atomic_store(&work, RESTS);
-}

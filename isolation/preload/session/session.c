@@ -19,7 +19,6 @@ static struct {
 
 _Atomic uint32_t session_flags;
 
-static _Atomic uint64_t heard; /* when the broker last responded to a request */
 static _Atomic bool watches_forks;
 
 /* The container's cards: learned on the first connection, and constant from then on. */
@@ -159,10 +158,8 @@ static void forget_all(void) {
     os_disconnect(&session.calls);
     os_disconnect(&session.signals);
     memset(&session, 0, sizeof session);
-    atomic_store(&heard, 0);
     atomic_store(&cards, 0);
     turns_forget();
-    listener_forget();
     forget_parts();
 }
 
@@ -218,12 +215,6 @@ bool session_replace(const struct os_socket *ended, uint64_t deadline) {
 
 /* ---- requests --------------------------------------------------------------------------------------------------- */
 
-uint64_t session_patience(uint64_t deadline) {
-    const uint64_t last = atomic_load(&heard);
-    const uint64_t until = last ? last + SESSION_WAIT : 0;
-    return until > deadline ? until : deadline;
-}
-
 static uint64_t sooner(uint64_t one, uint64_t other) { return one < other ? one : other; }
 static uint64_t later(uint64_t one, uint64_t other) { return one > other ? one : other; }
 
@@ -231,7 +222,7 @@ static uint64_t later(uint64_t one, uint64_t other) { return one > other ? one :
 static bool attempt(struct wire *packet, uint64_t deadline) {
     if (!connected() && !renew(deadline)) return false;
     if (session_ask_once(packet, deadline)) {
-        atomic_store(&heard, os_now());
+        atomic_store(&session_heard, os_now());
         return true;
     }
     disconnect();

@@ -96,6 +96,6 @@ HIDDEN struct os_socket session_signals(void);
 HIDDEN bool session_has(const struct os_socket *signals);
 /* Holding the turn: replaces the connection if its signals socket is this one, which has ended; one attempt. */
 HIDDEN bool session_replace(const struct os_socket *ended, uint64_t deadline);
-/* The parent's listener does not exist in a forked child. */
-HIDDEN void listener_forget(void);
+/* When the broker last responded to a request; 0: never. */
+extern HIDDEN _Atomic uint64_t session_heard;
 HIDDEN void turns_forget(void);

@@ -1,4 +1,4 @@
-/* The turn, which permits sending a request: a lock with a timeout. */
+/* The turn, which permits sending a request: a lock with a timeout, which is extended while the broker responds. */
 #include "session.h"
 
 #include <stdatomic.h>
@@ -6,6 +6,13 @@
 enum { FREE, TAKEN, WAITED_FOR };
 
 static _Atomic uint32_t turn;
+_Atomic uint64_t session_heard;
+
+uint64_t session_patience(uint64_t deadline) {
+    const uint64_t last = atomic_load(&session_heard);
+    const uint64_t until = last ? last + SESSION_WAIT : 0;
+    return until > deadline ? until : deadline;
+}
 
 bool session_enter(uint64_t deadline) {
     uint32_t seen = FREE;
@@ -32,4 +39,7 @@ void session_leave(void) {
     if (atomic_exchange(&turn, FREE) == WAITED_FOR) os_wake(&turn, 1);
 }
 
-void turns_forget(void) { atomic_store(&turn, FREE); }
+void turns_forget(void) {
+    atomic_store(&turn, FREE);
+    atomic_store(&session_heard, 0);
+}

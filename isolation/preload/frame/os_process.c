@@ -1,4 +1,4 @@
-/* Threads, memory, and process identity. */
+/* Threads and processes. */
 #define _GNU_SOURCE
 #include "../core/os.h"
 #include "entries.h"
@@ -7,9 +7,6 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 
 /* Thread-local storage of the program's objects is also on the stack and may take megabytes: the stack then gets the
  * program's default size. */
@@ -82,94 +79,4 @@ bool os_thread(void (*run)(void *argument), void *argument) {
     SYSTEM(rt_sigprocmask, SIG_SETMASK, &before, NULL, SIGNAL_SET_BYTES);
     if (failed) errno = failed;
     return !failed;
-}
-
-static void *map(void *address, size_t bytes, int protection, int flags, int descriptor) {
-#ifdef __SANITIZE_THREAD__
-    /* ThreadSanitizer must learn that the mapping replaced what was there before. */
-    void *seen = mmap(address, bytes, protection, flags, descriptor, 0);
-    return seen == MAP_FAILED ? NULL : seen;
-#else
-    long mapped = SYSTEM(mmap, address, bytes, protection, flags, descriptor, 0);
-    return mapped == -1 ? NULL : (void *)mapped;
-#endif
-}
-
-void *os_map(size_t bytes) { return map(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1); }
-
-void *os_map_lazily(size_t bytes) {
-    return map(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
-}
-
-const void *os_map_shared(int descriptor, size_t bytes, void *address) {
-    return map(address, bytes, PROT_READ, MAP_SHARED | (address ? MAP_FIXED : 0), descriptor);
-}
-
-void os_unmap(void *address, size_t bytes) {
-    KEEP_ERRNO;
-#ifdef __SANITIZE_THREAD__
-    munmap(address, bytes); /* see map() */
-#else
-    SYSTEM(munmap, address, bytes);
-#endif
-}
-
-const char *os_environment(const char *name) { return secure_getenv(name); }
-
-bool os_own_path(char path[OS_PATH]) {
-    Dl_info info;
-    size_t length = dladdr(entry_spares, &info) && info.dli_fname ? strlen(info.dli_fname) : 0;
-    if (!length || length >= OS_PATH) return false;
-    memcpy(path, info.dli_fname, length + 1);
-    return true;
-}
-
-/* Removes the last component of a path; false if there is only one. */
-static bool cut(char *path) {
-    char *slash = strrchr(path, '/');
-    if (slash) *slash = '\0';
-    return slash;
-}
-
-bool os_beside(const char *name, char path[OS_PATH]) {
-    static const char lib[] = "/lib";
-    size_t length = strlen(name), end;
-    if (!os_own_path(path) || path[0] != '/' || !cut(path)) return false;
-    end = strlen(path);
-    if (end < sizeof lib - 1 || memcmp(path + end - (sizeof lib - 1), lib, sizeof lib) != 0) return false;
-    cut(path);
-    end = strlen(path);
-    if (end + length + 2 > OS_PATH) return false;
-    path[end] = '/';
-    memcpy(path + end + 1, name, length + 1);
-    return true;
-}
-
-/* The socket in the folder of the container's claim. */
-static bool claim_path(char path[OS_PATH]) {
-    static const char claims[] = OS_PLACE "/claims/", socket[] = "/broker";
-    char *name = path + sizeof claims - 1;
-    memcpy(path, claims, sizeof claims);
-    if (!os_only_name(path, name)) return false;
-    memcpy(name + strlen(name), socket, sizeof socket);
-    return true;
-}
-
-void os_broker_path(char path[OS_PATH]) {
-    KEEP_ERRNO;
-    struct os_file file;
-    if (os_beside("broker", path) && os_look(path, &file) && file.is_socket) return;
-    if (claim_path(path)) return;
-    memcpy(path, OS_PLACE "/broker", sizeof OS_PLACE "/broker");
-}
-
-bool os_broker_says(const char *name) {
-    KEEP_ERRNO;
-    char path[OS_PATH];
-    struct os_file file;
-    os_broker_path(path);
-    char *last = strrchr(path, '/') + 1;
-    if ((size_t)(last - path) + strlen(name) + 1 > sizeof path) return false;
-    memcpy(last, name, strlen(name) + 1);
-    return os_look(path, &file);
 }

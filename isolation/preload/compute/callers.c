@@ -1,6 +1,13 @@
-/* The threads that are inside the driver with a launch. A place belongs to its thread until that ends. Threads do not
- * report their end; it is checked when another thread needs a place. */
+/* What each thread remembers of lanes, and the threads that are inside the driver with a launch. A place belongs to its
+ * thread until that ends. Threads do not report their end; it is checked when another thread needs a place. */
 #include "lanes.h"
+
+__thread struct lane_cache lane_cache;
+_Atomic uint32_t lanes_serial = 1;
+
+void lanes_void(void) {
+    if (atomic_fetch_add(&lanes_serial, 1) + 1 == 0) atomic_fetch_add(&lanes_serial, 1);
+}
 
 enum { MOST_CALLERS = 2048 };
 

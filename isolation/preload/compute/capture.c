@@ -10,8 +10,6 @@
 
 REAL_CALL(cuStreamIsCapturing, CUstream stream, int *status);
 
-_Atomic uint32_t captures;
-
 /* Streams that began a capture whose end was not seen. A capture for which there is no room counts as never ending: the
  * driver is then asked more often than necessary. Under `lifetimes`. */
 enum { MOST_ORIGINS = 256 };
@@ -29,13 +27,6 @@ bool is_capturing(CUstream stream) {
     int status = 0;
     if (!atomic_load_explicit(&captures, memory_order_acquire) || stream == CU_STREAM_LEGACY) return false;
     return DRIVER(REAL(cuStreamIsCapturing)(stream, &status)) == CUDA_SUCCESS && status;
-}
-
-/* For the legacy stream the driver reports an error if a stream that it waits for captures. */
-bool may_record(CUstream stream) {
-    int status = 0;
-    if (!atomic_load_explicit(&captures, memory_order_acquire)) return true;
-    return DRIVER(REAL(cuStreamIsCapturing)(stream, &status)) == CUDA_SUCCESS && !status;
 }
 
 bool capture_enter(CUstream stream) {

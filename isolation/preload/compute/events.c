@@ -3,6 +3,7 @@
 #include "lanes.h"
 
 REAL_CALL(cuStreamGetCtx, CUstream stream, CUcontext *context);
+REAL_CALL(cuStreamIsCapturing, CUstream stream, int *status);
 REAL_CALL(cuEventCreate, CUevent *event, unsigned flags);
 REAL_CALL(cuEventRecord, CUevent event, CUstream stream);
 
@@ -17,6 +18,13 @@ static void suspect(struct lane *lane, void *unused) {
 }
 
 void lanes_suspect(unsigned card) { lanes_each(card, suspect, NULL); }
+
+/* For the legacy stream the driver reports an error if a stream that it waits for captures. */
+bool may_record(CUstream stream) {
+    int status = 0;
+    if (!atomic_load_explicit(&captures, memory_order_acquire)) return true;
+    return DRIVER(REAL(cuStreamIsCapturing)(stream, &status)) == CUDA_SUCCESS && !status;
+}
 
 /* A per-thread default stream can be named only by its own thread, but the legacy stream waits for it. */
 static CUstream nameable(const struct lane *lane) {

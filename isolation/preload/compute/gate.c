@@ -6,7 +6,7 @@
 #define LOOK_AGAIN (100ull * OS_MS) /* a wake-up is lost when the page is replaced */
 
 struct gate gates[MOST_CARDS];
-_Atomic uint32_t gate_passes;
+_Atomic uint32_t gate_passes, captures;
 
 /* ---- the page --------------------------------------------------------------------------------------------------- */
 

@@ -79,6 +79,9 @@ extern HIDDEN struct gate gates[MOST_CARDS];
 /* Nonzero while every launch of this process may bypass the hooks: the entries of names/entries.S read it. */
 extern HIDDEN _Atomic uint32_t gate_passes;
 
+/* Captures possibly under way; while 0 the driver is not asked. */
+extern HIDDEN _Atomic uint32_t captures;
+
 static inline unsigned gate_card(const struct gate *gate) { return (unsigned)(gate - gates); }
 
 static inline uint64_t gate_word(const struct gate *gate) {

@@ -10,8 +10,6 @@ REAL_CALL(cuCtxPopCurrent_v2, CUcontext *context);
 REAL_CALL(cuStreamGetCtx, CUstream stream, CUcontext *context);
 REAL_CALL(cuCtxGetDevice, CUdevice *device);
 
-__thread struct lane_cache lane_cache;
-_Atomic uint32_t lanes_serial = 1;
 struct os_lock lifetimes;
 
 static struct lane lanes[MOST_LANES];
@@ -21,10 +19,6 @@ static struct os_lock table;     /* protects the assignment of lanes to streams 
 /* Contexts that are about to be destroyed, or may be, in which nothing must be done; under `lifetimes`. */
 enum { MOST_ENDING = 64 };
 static CUcontext ending[MOST_ENDING];
-
-void lanes_void(void) {
-    if (atomic_fetch_add(&lanes_serial, 1) + 1 == 0) atomic_fetch_add(&lanes_serial, 1);
-}
 
 /* ---- finding ---------------------------------------------------------------------------------------------------- */
 
@@ -87,7 +81,7 @@ static struct lane *find_or_make(const struct owner *owner, unsigned card) {
     return lane;
 }
 
-static struct lane *find_known(CUstream stream) {
+struct lane *lane_known(CUstream stream) {
     const struct owner owner = {stream, NULL, NULL};
     os_lock(&table);
     struct lane *lane = find(&owner);
@@ -134,7 +128,7 @@ struct lane *lane_of(CUstream stream, unsigned *card) {
     struct lane *lane = lane_cached(stream);
     if (lane && !is_here(lane)) lanes_switch(), lane = NULL;
     if (lane && atomic_load(&lane->word) != &line_shut.word) return *card = gate_card(lane->gate), lane;
-    lane = is_default(stream) ? NULL : find_known(stream);
+    lane = is_default(stream) ? NULL : lane_known(stream);
     if (lane)
         *card = gate_card(lane->gate);
     else if (!owner_of(stream, &owner, card) || *card >= MOST_CARDS)
@@ -145,6 +139,12 @@ struct lane *lane_of(CUstream stream, unsigned *card) {
     return lane;
 }
 
+void lane_release(struct lane *lane) {
+    os_lock(&table);
+    atomic_store(&lane->used, false);
+    os_unlock(&table);
+}
+
 void lanes_each(unsigned card, void (*each)(struct lane *lane, void *argument), void *argument) {
     const unsigned end = atomic_load(&reached);
     for (struct lane *lane = lanes; lane < lanes + end; lane++)
@@ -153,10 +153,18 @@ void lanes_each(unsigned card, void (*each)(struct lane *lane, void *argument), 
 
 /* ---- contexts --------------------------------------------------------------------------------------------------- */
 
-static bool is_ending(CUcontext context) {
+bool lane_is_ending(const struct lane *lane) {
     for (unsigned n = 0; n < MOST_ENDING; n++)
-        if (ending[n] == context) return true;
+        if (ending[n] == lane->context) return true;
     return false;
+}
+
+void lanes_context_settled(CUcontext context) {
+    for (unsigned n = 0; n < MOST_ENDING; n++) {
+        if (ending[n] != context) continue;
+        ending[n] = NULL;
+        break;
+    }
 }
 
 bool lane_context_push(const struct lane *lane) {
@@ -185,73 +193,12 @@ void lanes_context_ends(CUcontext context) {
     os_unlock(&lifetimes);
 }
 
-static void drop(struct lane *lane, bool with_context) {
-    window_drop(lane, with_context);
-    os_lock(&table);
-    atomic_store(&lane->used, false);
-    os_unlock(&table);
-}
-
-static void drop_all_of(CUcontext context) {
-    const unsigned end = atomic_load(&reached);
-    for (struct lane *lane = lanes; lane < lanes + end; lane++)
-        if (atomic_load(&lane->used) && lane->context == context) drop(lane, true);
-}
-
-void lanes_context_ended(CUcontext context, bool gone) {
-    if (!context) return;
-    lanes_switch();
-    os_lock(&lifetimes);
-    for (unsigned n = 0; n < MOST_ENDING; n++) {
-        if (ending[n] != context) continue;
-        ending[n] = NULL;
-        break;
-    }
-    if (gone) {
-        lanes_void();
-        drop_all_of(context);
-        capture_context_ended(context);
-    }
-    os_unlock(&lifetimes);
-}
-
 /* ---- streams ---------------------------------------------------------------------------------------------------- */
 
 void lane_made(CUstream stream) {
     KEEP_ERRNO;
     unsigned card;
     lane_of(stream, &card);
-}
-
-bool lane_is_ending(const struct lane *lane) { return is_ending(lane->context); }
-
-/* Its work stays tracked after it is destroyed. */
-void lane_ends(CUstream stream) {
-    KEEP_ERRNO;
-    if (!stream || is_default(stream)) return;
-    os_lock(&lifetimes);
-    struct lane *lane = find_known(stream);
-    if (lane) {
-        lanes_void();
-        if (atomic_load(&lane->gate->blind)) lane_suspect(lane);
-        if (lane->drained == atomic_load(&lane->launched))
-            drop(lane, false);
-        else if (lane_record(lane) == LOST)
-            drop(lane, true);
-        else
-            lane->gone = true;
-    }
-    os_unlock(&lifetimes);
-}
-
-void lane_free_if_gone(struct lane *lane) {
-    if (lane->gone) drop(lane, false);
-}
-
-/* Its events belong to a context that may be gone too. */
-void lane_free_lost(struct lane *lane) {
-    lanes_void();
-    drop(lane, true);
 }
 
 /* ---- a forked child --------------------------------------------------------------------------------------------- */

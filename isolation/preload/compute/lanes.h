@@ -81,7 +81,7 @@ struct lane {
 
 extern HIDDEN struct os_lock lifetimes;
 
-/* ---- the thread's cache: kept small, since every thread of every program has one --------------------------------- */
+/* ---- the thread's cache: callers.c; kept small, since every thread of every program has one ---------------------- */
 
 struct lane_cache {
     uint32_t serial;
@@ -154,6 +154,11 @@ HIDDEN void lanes_void(void);
  * there is no context, or no room. */
 HIDDEN struct lane *lane_of(CUstream stream, unsigned *card);
 
+/* The lane of a stream that is no default one; NULL: there is none. */
+HIDDEN struct lane *lane_known(CUstream stream);
+/* Another stream may have the lane. */
+HIDDEN void lane_release(struct lane *lane);
+
 /* ---- threads inside the driver: callers.c ------------------------------------------------------------------------ */
 
 /* This thread's place; NULL: all are taken. */
@@ -173,12 +178,8 @@ HIDDEN void lanes_each(unsigned card, void (*each)(struct lane *lane, void *argu
 
 /* ---- captures: capture.c ---------------------------------------------------------------------------------------- */
 
-extern HIDDEN _Atomic uint32_t captures; /* captures possibly under way; while 0 the driver is not asked */
-
 /* Whether launches into the stream are captured. */
 HIDDEN bool is_capturing(CUstream stream);
-/* Whether an event may be recorded in the stream now without disturbing a capture; the stream's context is current. */
-HIDDEN bool may_record(CUstream stream);
 /* Whether the coming launch is captured. If so, no capture ends until capture_leave. */
 HIDDEN bool capture_enter(CUstream stream);
 HIDDEN void capture_leave(void);
@@ -211,7 +212,10 @@ HIDDEN void window_drop(struct lane *lane, bool with_context);
 HIDDEN bool lane_context_push(const struct lane *lane);
 HIDDEN void lane_context_pop(void);
 
-/* ---- events that cover all work given to a lane: events.c; all under `lifetimes` --------------------------------- */
+/* ---- events that cover all work given to a lane: events.c; all but the first under `lifetimes` ------------------- */
+
+/* Whether an event may be recorded in the stream now without disturbing a capture; the stream's context is current. */
+HIDDEN bool may_record(CUstream stream);
 
 /* An event covers the work now, none can be recorded yet, or nothing is left that could run. */
 enum standing { STANDS, NOT_YET, LOST };
@@ -222,8 +226,12 @@ HIDDEN void lanes_stand(void);
 HIDDEN void lane_suspect(struct lane *lane);
 HIDDEN void lanes_suspect(unsigned card);
 
+/* ---- what is destroyed: teardown.c; under `lifetimes` ------------------------------------------------------------ */
+
 /* Whether the lane must not be touched, since its context is about to be destroyed. */
 HIDDEN bool lane_is_ending(const struct lane *lane);
+/* The driver call that may have destroyed the context is over. */
+HIDDEN void lanes_context_settled(CUcontext context);
 /* Free the lane of a destroyed stream whose work is done, and a lane that is lost. */
 HIDDEN void lane_free_if_gone(struct lane *lane);
 HIDDEN void lane_free_lost(struct lane *lane);

@@ -242,7 +242,7 @@ MECHANISMS: Final[Mapping[str, Mechanism]] = {
                 "    if (standing == NOT_YET) return true;\n    if (DRIVER(",
             ),
             Edit(
-                f"{_GATE}/capture.c",
+                f"{_GATE}/events.c",
                 "    return DRIVER(REAL(cuStreamIsCapturing)(stream, &status)) == CUDA_SUCCESS && !status;\n",
                 "    (void)stream;\n    return status != 0;\n",
             ),

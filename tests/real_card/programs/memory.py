@@ -175,10 +175,14 @@ def managed_limit() -> dict[str, Any]:
     return {"asked": asked, "answer": answer}
 
 
-def hold() -> dict[str, Any]:
-    """Allocate a GiB, report it, and wait for the end of input."""
-    card = Card()
-    card.call("cuMemsetD8_v2", card.allocate(HELD), ctypes.c_ubyte(1), ctypes.c_size_t(HELD))
+def hold(kind: str = "plain") -> dict[str, Any]:
+    """Allocate a GiB, write it on the card, report it, and wait for a signal."""
+    card, address = Card(), Pointer()
+    if kind == "managed":
+        card.call("cuMemAllocManaged", ctypes.byref(address), ctypes.c_size_t(HELD), ctypes.c_uint(1))
+    else:
+        address = card.allocate(HELD)
+    card.call("cuMemsetD8_v2", address, ctypes.c_ubyte(1), ctypes.c_size_t(HELD))
     card.synchronize()
     sys.stdout.write("held\n")
     sys.stdout.flush()
@@ -186,11 +190,11 @@ def hold() -> dict[str, Any]:
     return {}
 
 
-def death() -> dict[str, Any]:
+def death(kind: str = "plain") -> dict[str, Any]:
     """How long NVML still lists a killed process, and counts its memory as used."""
     monitor = Monitor()
     before = monitor.memory().used
-    argv = [sys.executable, "-m", "real_card.programs.memory", "hold"]
+    argv = [sys.executable, "-m", "real_card.programs.memory", "hold", kind]
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as holder:
         assert holder.stdout
         holder.stdout.readline()

@@ -17,7 +17,7 @@ _ORDER: Final[Mapping[str, Sequence[str]]] = {
     "The cost of a launch": [f"{kind}-cost-{when}" for kind in ("kernel", "graph") for when in ("free", "leased")],
     "nvidia-smi": ("nvidia-smi",),
     "Inference beside a flood": ("inference", "inference-torch", "torch-shares", "torch-speed"),
-    "A kill": ("death", "memory-back"),
+    "A kill": ("death", "managed-death", "memory-back"),
     "Suspended, and moved": ("checkpoint", "managed-speed"),
     "Exits in flight": ("exits",),
     "Names and versions": ("names",),

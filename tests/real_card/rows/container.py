@@ -12,6 +12,7 @@ from real_card.rows.words import GIB, MIB, findings, listed, ms, size, yes
 _both: Final = partial(Row, runs=Runs.BOTH, cost_s=20, expected="the same as without the library, no findings")
 _contained: Final = partial(Row, runs=Runs.CONTAINED)
 DEATH_MS: Final = 100
+UNLISTED_MS: Final = 2
 OUT_OF_MEMORY: Final = 2
 _SLACK: Final = 64 * MIB
 """How much more a card may show than was lent before the broker reports a violation."""
@@ -52,6 +53,12 @@ def _death(facts: Facts) -> Judgement:
     agrees = all(times[name] is not None and times[name] < DEATH_MS for name in ("unlisted", "free"))
     said = f"ended after {ms(times['ended'])}, unlisted after {ms(times['unlisted'])}, free after {ms(times['free'])}"
     return Judgement(agrees, f"{said}; it held {size(facts['held'])}")
+
+
+def _death_managed(facts: Facts) -> Judgement:
+    agrees, said = _death(facts)
+    times = facts["ms"]
+    return Judgement(bool(agrees and times["free"] - times["unlisted"] <= UNLISTED_MS), said)
 
 
 def _death_contained(facts: Facts) -> Judgement:
@@ -142,6 +149,15 @@ ROWS: Final[Sequence[Row]] = [
         expected=f"under {DEATH_MS} ms",
         program=("memory", "death"),
         judge=_death,
+        only_card=True,
+    ),
+    Row(
+        name="managed-death",
+        asks="The same of managed memory: is it free once the process is not listed?",
+        expected=f"free within {UNLISTED_MS} ms of being unlisted: the broker frees it then",
+        program=("memory", "death", "managed"),
+        judge=_death_managed,
+        managed_bytes=GIB,
         only_card=True,
     ),
     _contained(

@@ -55,7 +55,7 @@ def python(*arguments: str) -> str:
 def test_a_subject_that_is_named_as_a_test_has_a_test_for_each_check_that_applies(tmp_path: Path) -> None:
     file = tmp_path / "test_fpga.py"
     file.write_text(AUTHORS_FILE)
-    said = python("-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", str(file))
+    said = python("-m", "pytest", "-q", "--collect-only", f"--rootdir={tmp_path}", str(file))
     found = [line for line in said.splitlines() if "::" in line]
     checks = checks_of(Subject(name="fpga", kind="fpga", node=NODE))
     assert found == [f"test_fpga.py::test_fpga::test_conformance[{name}]" for name in checks]

@@ -170,9 +170,10 @@ class Soak:
 
     def _remove_unstarted(self) -> None:
         """Remove what a killed dockerd had created and not started, as its user does: it keeps its share till then."""
-        created = self.docker.said("ps", "--all", "--quiet", "--no-trunc", "--filter", "status=created").split()
-        for each in {str(each["id"]) for each in self.stage.held()} & {*created}:
-            self.docker.done("rm", "-f", each)
+        for each in self.stage.held():
+            state = self.docker.program(each["runtime"], "--root", each["root"], "state", each["id"]).stdout
+            if '"status": "created"' in state:
+                self.docker.done("rm", "-f", each["id"])
 
     def _kill(self, killed: Killed, when: float) -> None:
         """Within a second; daemons are restarted at once."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,10 +25,18 @@ ps) printf '%s' "$RUNNING" ;;
 inspect) echo "abc $RUNTIME" ;;
 esac
 """
-DOCKERD: Final = """#!/bin/sh
-trap 'grep -q partage {settings} && more=", \\"partage\\": {{}}" || more=
-printf "{{\\"ServerVersion\\": \\"20.10.24\\", \\"Runtimes\\": {{\\"runc\\": {{}}%s}}}}" "$more" > {info}' HUP
-while :; do sleep 0.05; done
+DOCKERD: Final = """#!{python}
+import json, pathlib, signal
+
+def read_again(*_):
+    ours = {{"partage": {{}}}} if "partage" in pathlib.Path("{settings}").read_text() else {{}}
+    info = {{"ServerVersion": "20.10.24", "Runtimes": {{"runc": {{}}, **ours}}, "DefaultRuntime": "runc"}}
+    pathlib.Path("{info}").write_text(json.dumps(info))
+
+signal.signal(signal.SIGHUP, read_again)
+pathlib.Path("{ready}").touch()
+while True:
+    signal.pause()
 """
 
 
@@ -58,14 +67,14 @@ class Machine:
         """A daemon that has its settings read when it gets a signal."""
         self.says("runc")
         program = self.root / "dockerd"
-        program.write_text(DOCKERD.format(settings=self.file, info=self._info))
+        ready = self.root / "ready"
+        program.write_text(DOCKERD.format(python=sys.executable, settings=self.file, info=self._info, ready=ready))
         program.chmod(0o755)
         path = self.root / pid_file
         path.parent.mkdir(exist_ok=True)
         with subprocess.Popen([program]) as process:
             path.write_text(f"{process.pid}\n")
-            comm = Path(f"/proc/{process.pid}/comm")
-            until("it is dockerd", lambda: None if comm.read_text() == "dockerd\n" else comm.read_text())
+            until("it takes signals", lambda: None if ready.exists() else "it has just begun")
             try:
                 yield
             finally:

@@ -44,6 +44,8 @@ LOGS: Final = CHECKOUT / ".cache/test/rig-logs-soak-oci"
 _WHOLE: Final = 1000
 _MOST_OF_A_USER: Final = 6
 _OURS: Final = "partage: "
+_LEFT: Final = ": already exists"
+"""End of Docker's message for a container of which an earlier kill of dockerd has left a task in its containerd."""
 _NO_ROOM: Final = "no card has a share of"
 _RIGHT_WITHIN_S: Final = 30.0
 Killed = Literal["agent", "broker", "dockerd", "shim"]
@@ -127,7 +129,7 @@ class User:
             self._seen.steps[f"{what}: done"] += 1
         elif begins and _OURS in said:
             self._seen.refused[begins] += 1
-        elif killed in {"dockerd", "shim"} and _OURS not in said:
+        elif _OURS not in said and (killed in {"dockerd", "shim"} or _LEFT in said):
             self._seen.refused["excused"] += 1
         else:
             self._seen.wrong.append(f"{what} failed while {killed} was killed: {said.strip()[-300:]}")

@@ -46,6 +46,8 @@ _MOST_OF_A_USER: Final = 6
 _OURS: Final = "partage: "
 _LEFT: Final = ": already exists"
 """End of Docker's message for a container of which an earlier kill of dockerd has left a task in its containerd."""
+_GONE: Final = ("no such container", "marked for removal")
+"""In Docker's messages for a container whose create or removal was cut off."""
 _NO_ROOM: Final = "no card has a share of"
 _RIGHT_WITHIN_S: Final = 30.0
 Killed = Literal["agent", "broker", "dockerd", "shim"]
@@ -107,7 +109,7 @@ class User:
                 return None
             case "start":
                 done = self.engine.done("start", one)
-                is_gone = "no such container" in done.stderr.lower()  # its create was cut off
+                is_gone = any(words in done.stderr.lower() for words in _GONE)
                 return None if is_gone else (what, done.returncode, done.stderr)
             case _:
                 return self._create(what)

@@ -50,7 +50,7 @@ static void drain_lane(struct lane *lane, void *all) {
     os_lock(&lifetimes);
     const bool is_inside = atomic_load(&lane->inside);
     if (is_inside) lane_suspect(lane);
-    if (is_inside || (atomic_load(&lane->used) && !is_done(lane) && (lane_is_ending(lane) || !drains(lane))))
+    if (is_inside || (atomic_load(&lane->used) && !is_done(lane) && (atomic_load(&lane->is_ending) || !drains(lane))))
         *(bool *)all = false;
     os_unlock(&lifetimes);
 }

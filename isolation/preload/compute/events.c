@@ -9,7 +9,8 @@ REAL_CALL(cuEventRecord, CUevent event, CUstream stream);
 
 /* A destroyed stream gets no more work. */
 void lane_suspect(struct lane *lane) {
-    if (atomic_load(&lane->used) && !lane->gone) lane->drained = lane->recorded = atomic_load(&lane->launched) - 1;
+    if (atomic_load(&lane->used) && !atomic_load(&lane->gone))
+        lane->drained = lane->recorded = atomic_load(&lane->launched) - 1;
 }
 
 static void suspect(struct lane *lane, void *unused) {
@@ -50,7 +51,7 @@ static bool will_pass(const struct lane *lane, CUresult result) {
 enum standing lane_record(struct lane *lane) {
     const uint32_t launched = atomic_load_explicit(&lane->launched, memory_order_acquire);
     if (lane->recorded == launched) return STANDS;
-    if (lane->gone || lane_is_ending(lane)) return NOT_YET;
+    if (atomic_load(&lane->gone) || atomic_load(&lane->is_ending)) return NOT_YET;
     if (!lane_context_push(lane)) return LOST;
     const CUresult result = record(lane);
     const bool is_lost = result != CUDA_SUCCESS && !will_pass(lane, result);

@@ -16,10 +16,6 @@ static struct lane lanes[MOST_LANES];
 static _Atomic unsigned reached; /* index beyond the last lane ever used */
 static struct os_lock table;     /* protects the assignment of lanes to streams */
 
-/* Contexts that are about to be destroyed, or may be, in which nothing must be done; under `lifetimes`. */
-enum { MOST_ENDING = 64 };
-static CUcontext ending[MOST_ENDING];
-
 /* ---- finding ---------------------------------------------------------------------------------------------------- */
 
 struct owner {
@@ -28,10 +24,11 @@ struct owner {
     const void *thread;
 };
 
-/* Default streams have the same handles in all contexts, and the per-thread one in all threads; other handles are
- * unique. */
+/* Default streams have the same handles in all contexts, and the per-thread one in all threads. Other handles are
+ * unique, but the driver may give one of a destroyed stream or context away before its lane is free. */
 static bool is_of(const struct lane *lane, const struct owner *owner) {
-    if (lane->stream != owner->stream || lane->thread != owner->thread || lane->gone) return false;
+    if (lane->stream != owner->stream || lane->thread != owner->thread) return false;
+    if (atomic_load(&lane->gone) || atomic_load(&lane->is_ending)) return false;
     return !is_default(owner->stream) || lane->context == owner->context;
 }
 
@@ -60,7 +57,9 @@ static void begin(struct lane *lane, const struct owner *owner, unsigned card) {
     lane->context = owner->context;
     lane->thread = owner->thread;
     lane->first = lane->count = 0;
-    lane->is_open = lane->gone = lane->has_no_events = false;
+    lane->is_open = lane->has_no_events = false;
+    atomic_store(&lane->gone, false);
+    atomic_store(&lane->is_ending, false);
     lane->last_end = lane->drain = NULL;
     lane->cost = lane->last_done = lane->budget = 0;
     lane->proved = 0;
@@ -153,20 +152,6 @@ void lanes_each(unsigned card, void (*each)(struct lane *lane, void *argument), 
 
 /* ---- contexts --------------------------------------------------------------------------------------------------- */
 
-bool lane_is_ending(const struct lane *lane) {
-    for (unsigned n = 0; n < MOST_ENDING; n++)
-        if (ending[n] == lane->context) return true;
-    return false;
-}
-
-void lanes_context_settled(CUcontext context) {
-    for (unsigned n = 0; n < MOST_ENDING; n++) {
-        if (ending[n] != context) continue;
-        ending[n] = NULL;
-        break;
-    }
-}
-
 bool lane_context_push(const struct lane *lane) {
     return DRIVER(REAL(cuCtxPushCurrent_v2)(lane->context)) == CUDA_SUCCESS;
 }
@@ -180,17 +165,6 @@ void lanes_context_made(unsigned card, CUcontext context) {
     const struct owner owner = {CU_STREAM_LEGACY, context, NULL};
     lanes_switch();
     if (card < MOST_CARDS && context) find_or_make(&owner, card);
-}
-
-void lanes_context_ends(CUcontext context) {
-    if (!context) return;
-    os_lock(&lifetimes);
-    for (unsigned n = 0; n < MOST_ENDING; n++) {
-        if (ending[n]) continue;
-        ending[n] = context;
-        break;
-    }
-    os_unlock(&lifetimes);
 }
 
 /* ---- streams ---------------------------------------------------------------------------------------------------- */
@@ -209,6 +183,5 @@ void lanes_forget(void) {
     atomic_store(&reached, 0);
     memset(&table, 0, sizeof table);
     memset(&lifetimes, 0, sizeof lifetimes);
-    memset(ending, 0, sizeof ending);
     lanes_void();
 }

@@ -76,7 +76,8 @@ struct lane {
     /* Under `lifetimes`. */
     CUevent drain;
     uint32_t recorded, drained; /* `launched` when `drain` was recorded, and up to where everything is done */
-    bool gone;                  /* the stream is destroyed */
+    _Atomic bool gone;          /* the stream is destroyed */
+    _Atomic bool is_ending;     /* the context may be being destroyed: nothing must be done in it */
 };
 
 extern HIDDEN struct os_lock lifetimes;
@@ -228,10 +229,6 @@ HIDDEN void lanes_suspect(unsigned card);
 
 /* ---- what is destroyed: teardown.c; under `lifetimes` ------------------------------------------------------------ */
 
-/* Whether the lane must not be touched, since its context is about to be destroyed. */
-HIDDEN bool lane_is_ending(const struct lane *lane);
-/* The driver call that may have destroyed the context is over. */
-HIDDEN void lanes_context_settled(CUcontext context);
 /* Free the lane of a destroyed stream whose work is done, and a lane that is lost. */
 HIDDEN void lane_free_if_gone(struct lane *lane);
 HIDDEN void lane_free_lost(struct lane *lane);

@@ -22,13 +22,13 @@ void lane_ends(CUstream stream) {
         else if (lane_record(lane) == LOST)
             drop(lane, true);
         else
-            lane->gone = true;
+            atomic_store(&lane->gone, true);
     }
     os_unlock(&lifetimes);
 }
 
 void lane_free_if_gone(struct lane *lane) {
-    if (lane->gone) drop(lane, false);
+    if (atomic_load(&lane->gone)) drop(lane, false);
 }
 
 /* Its events belong to a context that may be gone too. */
@@ -39,19 +39,36 @@ void lane_free_lost(struct lane *lane) {
 
 /* ---- contexts --------------------------------------------------------------------------------------------------- */
 
-static void drop_if_of(struct lane *lane, void *context) {
-    if (lane->context == context) drop(lane, true);
+static void each_of_all(void (*each)(struct lane *lane, void *context), CUcontext context) {
+    for (unsigned card = 0; card < session_cards(); card++) lanes_each(card, each, context);
+}
+
+static void ends(struct lane *lane, void *context) {
+    if (lane->context == context) atomic_store(&lane->is_ending, true);
+}
+
+static void goes_on(struct lane *lane, void *context) {
+    if (lane->context == context) atomic_store(&lane->is_ending, false);
+}
+
+/* Not those that another thread made since: the driver may have given it the same handle. */
+static void drop_ended(struct lane *lane, void *context) {
+    if (lane->context == context && atomic_load(&lane->is_ending)) drop(lane, true);
+}
+
+void lanes_context_ends(CUcontext context) {
+    if (!context) return;
+    os_lock(&lifetimes);
+    each_of_all(ends, context);
+    lanes_void();
+    os_unlock(&lifetimes);
 }
 
 void lanes_context_ended(CUcontext context, bool gone) {
     if (!context) return;
     lanes_switch();
     os_lock(&lifetimes);
-    lanes_context_settled(context);
-    if (gone) {
-        lanes_void();
-        for (unsigned card = 0; card < session_cards(); card++) lanes_each(card, drop_if_of, context);
-        capture_context_ended(context);
-    }
+    each_of_all(gone ? drop_ended : goes_on, context);
+    if (gone) capture_context_ended(context);
     os_unlock(&lifetimes);
 }

@@ -50,9 +50,10 @@ def docker_info() -> DockerInfo | None:
     return info if info.version else None
 
 
-def names(engine: EngineName) -> Mapping[str, tuple[str, str]]:
+def names(engine: EngineName, *, within_s: float = _ASKED_S) -> Mapping[str, tuple[str, str]]:
     """Name and image of each container, by id; empty if the engine is missing or does not answer."""
-    said = _said(engine, "ps", "--all", "--no-trunc", "--format", "{{.ID}}\t{{.Names}}\t{{.Image}}") or b""
+    words = ("ps", "--all", "--no-trunc", "--format", "{{.ID}}\t{{.Names}}\t{{.Image}}")
+    said = _said(engine, *words, within_s=within_s) or b""
     lines = (line.split("\t") for line in said.decode(errors="replace").splitlines())
     return {words[0]: (words[1], words[2]) for words in lines if len(words) == _COLUMNS}
 
@@ -68,14 +69,14 @@ def running_by(runtime: str, engine: EngineName) -> Sequence[str] | None:
     return [line.split()[0] for line in each.decode().splitlines() if line.split()[1:] == [runtime]]
 
 
-def _said(engine: EngineName, *words: str) -> bytes | None:
+def _said(engine: EngineName, *words: str, within_s: float = _ASKED_S) -> bytes | None:
     """An engine's output; None if it is missing, fails, or times out."""
     program = shutil.which(engine)
     if program is None:
         return None
     try:
         done = subprocess.run(  # noqa: S603  an engine of the machine
-            (program, *words), stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=_ASKED_S
+            (program, *words), stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=within_s
         )
     except subprocess.TimeoutExpired:
         return None

@@ -12,6 +12,8 @@ from partage_isolation.wire.messages import BrokerReport, ContainerReport
 from partage_oci.words import NAMESPACE
 from partage_plugins.api import PodName
 
+_WITHIN_S: Final = 1.0
+"""An engine that hangs must not keep the rest from being seen."""
 _AGAIN_S: Final = 5.0
 """Engines are asked again for the name of a container that they did not name this long ago."""
 
@@ -30,6 +32,7 @@ class EngineNames:
         if pod.namespace != NAMESPACE:
             return told
         if pod.uid not in self._names and time.monotonic() - self._asked_s >= _AGAIN_S:
+            found = (names(engine, within_s=_WITHIN_S) for engine in ENGINES)
+            self._names = {id_: name for each in found for id_, (name, _) in each.items()}
             self._asked_s = time.monotonic()
-            self._names = {id_: name for engine in ENGINES for id_, (name, _) in names(engine).items()}
         return replace(told, pod=replace(pod, name=PodName(self._names.get(pod.uid, pod.name))))

@@ -98,7 +98,8 @@ def test_where_cards_are_simulated_every_screen_says_so(root: Path) -> None:
 def test_containers_of_engines_have_the_names_that_these_give(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
-    def names(engine: str) -> dict[str, tuple[str, str]]:
+    def names(engine: str, *, within_s: float) -> dict[str, tuple[str, str]]:
+        assert within_s <= 1, "one that hangs is not waited for"
         asked.append(engine)
         return {"5284960a": ("train", "image")} if engine == "docker" else {}
 

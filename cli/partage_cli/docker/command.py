@@ -92,7 +92,7 @@ def install(  # noqa: PLR0913  one parameter for each word of the command line
     wanted = Registration(program=str(program.path), is_default=is_default, resources=_resources(root) if swarm else ())
     if "docker" in found:
         _require_root()
-        pid_file = _dockerds(docker, pid_file)
+        pid_file = _dockerds(docker, pid_file, lambda _: True)
         docker.require_fit(wanted)
     if "podman" in found:
         podman.require_fit()
@@ -122,12 +122,12 @@ def uninstall(root: Path, *, daemon_json: Path | None, pid_file: Path | None) ->
     root = root.absolute()
     docker, podman = DockerFile(root, daemon_json), PodmanFile(root)
     if docker.is_registered:
-        pid_file = _dockerds(docker, pid_file)
+        pid_file = _dockerds(docker, pid_file, _knows)
         docker.have_it_forgotten()
         _have_it_read(
             root,
             pid_file,
-            lambda info: RUNTIME not in {*(info.runtimes or {}), info.default},
+            lambda info: not _knows(info),
             do="restart it, then: partage docker uninstall",
         )
         docker.unregister()
@@ -136,7 +136,7 @@ def uninstall(root: Path, *, daemon_json: Path | None, pid_file: Path | None) ->
         _say(f"podman: {podman.path} is removed")
     program = InstalledProgram(root)
     reasons = [why for engine in ENGINES if (why := _why_needed(engine))]
-    if reasons:
+    if reasons and program.is_there:
         _say(f"{program.path} stays: {'; '.join(reasons)}. Repeat this command afterwards")
     else:
         program.remove()
@@ -180,14 +180,17 @@ def _have_it_read(root: Path, pid_file: Path | None, taken: Callable[[DockerInfo
     return True
 
 
-def _dockerds(file: DockerFile, named: Path | None) -> Path | None:
-    """Dockerd's pid file if it is not a usual one; raises `Refused` if a dockerd answers that no pid file names."""
+def _dockerds(file: DockerFile, named: Path | None, matters: Callable[[DockerInfo], bool]) -> Path | None:
+    """Dockerd's pid file if it is not a usual one.
+
+    Raises `Refused` if a dockerd that `matters` answers and no pid file names it.
+    """
     pid_file = named.absolute() if named is not None else file.pid_file
-    if daemon_pid(file.root, pid_file) is None and docker_info() is not None:
+    if daemon_pid(file.root, pid_file) is None and (info := docker_info()) is not None and matters(info):
         where = pid_file or " or ".join(str(file.root / each) for each in PID_FILES)
         raise Refused(
             f"a dockerd answers that {where} does not name; give its --pid-file, and --daemon-json if it is started "
-            "with --config-file; nothing was changed"
+            "with --config-file, or unset DOCKER_HOST if it is on another machine; nothing was changed"
         )
     return pid_file
 
@@ -198,6 +201,11 @@ def _require_root() -> None:
         raise Refused(
             "this docker runs without root, so nothing keeps its containers to limits; use one that is root's"
         )
+
+
+def _knows(info: DockerInfo) -> bool:
+    """Whether that dockerd has our runtime."""
+    return RUNTIME in {*(info.runtimes or {}), info.default}
 
 
 def _is_taken(info: DockerInfo, wanted: Registration) -> bool:
@@ -237,7 +245,7 @@ def _why_needed(engine: EngineName) -> str:
     if shutil.which(engine) is None:
         return ""
     info = docker_info() if engine == "docker" else None
-    if info is not None and RUNTIME in (info.runtimes or {}):
+    if info is not None and _knows(info):
         return "dockerd still has the runtime: systemctl reload docker"
     using = running_by(RUNTIME, engine)
     if using is None:

@@ -202,13 +202,24 @@ def test_a_dockerd_whose_pid_file_is_elsewhere_is_asked_for_before_anything_chan
 
 
 def test_the_program_stays_while_dockerd_has_the_runtime(machine: Machine) -> None:
-    with machine.dockerd():
-        machine.runs("install")
-        machine.says("runc", "partage")
-        assert machine.runs("uninstall").exception is None
-        machine.says("runc", "partage")
-        assert "stays: dockerd still has the runtime" in machine.runs("uninstall").stderr
-        assert not machine.program.exists()
+    machine.puts("podman")
+    machine.runs("install", "--engine", "podman")
+    machine.says("runc", "partage")
+    assert "stays: dockerd still has the runtime" in machine.runs("uninstall").stderr
+    assert machine.program.exists()
+    machine.says("runc")
+    assert not machine.runs("uninstall").stderr
+    assert not machine.program.exists()
+
+
+def test_a_dockerd_elsewhere_that_does_not_have_it_keeps_nobody_from_taking_it_out(machine: Machine) -> None:
+    machine.runs("install")
+    machine.says("runc", "partage")
+    assert "give its --pid-file" in str(machine.runs("uninstall").exception)
+    assert "partage" in machine.file.read_text()
+    machine.says("runc")
+    assert machine.runs("uninstall").exception is None
+    assert not machine.file.exists()
 
 
 def test_what_is_registered_and_not_in_force_is_told(machine: Machine) -> None:

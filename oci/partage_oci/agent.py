@@ -178,8 +178,14 @@ class Agent:
 
     async def _end_unstarted(self, record: EngineRecord) -> None:
         """Kill a container that its engine removed before starting it, as after a crash: nobody else would end it."""
-        if record.id in self._removed and await kill_unstarted(record):
-            _log.warning("container killed that its engine removed before it was started", container=record.id[:SHOWN])
+        try:
+            is_killed = record.id in self._removed and await kill_unstarted(record)
+        except OSError as error:
+            self._repeats.failed("what an engine left of a container can't be killed; it is tried again", error)
+        else:
+            if is_killed:
+                what = "container killed that its engine removed before it was started"
+                _log.warning(what, container=record.id[:SHOWN])
 
     def _require_known(self) -> None:
         if why := self._refresh():

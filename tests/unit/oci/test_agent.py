@@ -459,6 +459,23 @@ esac
 """
 
 
+async def test_a_runtime_that_is_gone_keeps_no_other_share_held(site: Site) -> None:
+    await site.runs(ONE, "PARTAGE_SHARE=300")
+    process, peer = site.engine.process()
+    await site.agent.create(replace(site.engine.bundle(OTHER, "PARTAGE_SHARE=300"), runtime="/gone/runc"), peer)
+    site.broker.entered.add(engine_key(OTHER, 1))
+    site.engine.created(OTHER)
+    site.engine.end(process)
+    await site.stage(OTHER, "running")
+    for id_ in (ONE, OTHER):
+        site.engine.folder(id_).rmdir()
+    await site.agent.look()
+    site.broker.entered.discard(engine_key(ONE, 1))
+    for _ in range(2):
+        await site.agent.look()
+    assert site.given_milli == 300
+
+
 @pytest.mark.parametrize("status", ["created", "running"])
 async def test_what_its_engine_removed_is_killed_only_if_it_never_started(site: Site, status: str) -> None:
     runtime, killed = site.root / "runc", site.root / "killed"

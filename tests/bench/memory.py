@@ -101,14 +101,6 @@ def raced(place: Place, container: Container) -> Course:
     return Course(container.environment, container.limit, CONTEXT_MIB, charged=place.charged)
 
 
-def warm_up(place: Place, container: Container, folder: Path) -> None:
-    with Race(Course(container.environment, container.limit, CONTEXT_MIB, processes=1), folder / "first") as race:
-        race.round()
-        race.finish()
-    place.until("the first program is forgotten", lambda: not place.told(container).processes)
-    place.node.control("peaks reset")
-
-
 def tell_race(bench: Bench, place: Place, container: Container, seen: Seen, name: str) -> None:
     over = place.node.status()[0].peak_bytes - container.limit
     bench.engaged(f"{name}: the limit was met, and programs were killed", seen.refused > 0 < seen.killed)
@@ -126,7 +118,7 @@ def tell_race(bench: Bench, place: Place, container: Container, seen: Seen, name
 
 def races(bench: Bench, place: Place, folder: Path) -> None:
     container = place.container(memory_mib=RACED_MIB)
-    warm_up(place, container, folder)
+    place.warm_up(container, CONTEXT_MIB, folder)
     with Race(raced(place, container), folder / "race") as race:
         for _ in range(SMOKE_RACES if bench.smoke else RACES):
             race.round()
@@ -137,7 +129,7 @@ def races(bench: Bench, place: Place, folder: Path) -> None:
 def budget_races(bench: Bench, place: Place, folder: Path) -> None:
     """Races two containers with one budget: neither their sum nor a refusal is wrong."""
     first, second = place.budget(memory_mib=RACED_MIB, containers=2)
-    warm_up(place, first, folder)
+    place.warm_up(first, CONTEXT_MIB, folder)
     course = replace(raced(place, first), others=(second.environment,))
     with Race(course, folder / "budget") as race:
         for _ in range(SMOKE_RACES if bench.smoke else BUDGET_RACES):
@@ -176,7 +168,7 @@ def rows_are_right(place: Place, container: Container, asleep: int | None) -> bo
 
 def restarts(bench: Bench, place: Place, folder: Path) -> None:
     container = place.container(memory_mib=RACED_MIB)
-    warm_up(place, container, folder)
+    place.warm_up(container, CONTEXT_MIB, folder)
     times: list[float] = []
 
     with Race(raced(place, container), folder / "restarts") as race:

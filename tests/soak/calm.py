@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from bench.isolation.place import a_place
 from bench.isolation.race import Race, Seen
-from bench.memory import CARD, RACED_MIB, raced, warm_up
+from bench.memory import CARD, CONTEXT_MIB, RACED_MIB, raced
 from soak.harness import ended, options, say
 
 _PARTS: Final[Mapping[str, tuple[int, Mapping[str, Any]]]] = {
@@ -50,7 +50,7 @@ def _raced(name: str, rounds: int, seed: int) -> tuple[Seen, list[str]]:
     limit_mib, changes = _PARTS[name]
     with a_place(cards=(CARD,)) as place, tempfile.TemporaryDirectory() as folder:
         one = place.container(memory_mib=limit_mib)
-        warm_up(place, one, Path(folder))
+        place.warm_up(one, CONTEXT_MIB, Path(folder))
         with Race(replace(raced(place, one), seed=seed, **changes), Path(folder) / "race") as race:
             for number in range(1, rounds + 1):
                 race.round(is_calm=True)

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from bench.isolation.race import Course, Race
 from partage_isolation.library.objects import built
 from partage_isolation.wire.messages import CardHeld, ContainerReport, Prepared
 from partage_plugins.api import CardId, ContainerKey
@@ -119,6 +120,15 @@ class Place:
             self.until(f"process {pid} is known to be dead", lambda: is_dead(pid))
 
         return wait
+
+    def warm_up(self, container: Container, context_mib: int, folder: Path) -> None:
+        """Let the broker learn the size of a context: it measures one in a process that does nothing else."""
+        course = Course(container.environment, container.limit, context_mib, processes=1)
+        with Race(course, folder / "warm-up") as race:
+            self.until("a context is measured", lambda: self.held(container).overhead_bytes == context_mib * MIB)
+            race.finish()
+        self.until("the first process is forgotten", lambda: not self.told(container).processes)
+        self.node.control("peaks reset")
 
     def until(self, what: str, holds: Callable[[], object]) -> float:
         """Waits for a condition; returns the seconds it took."""

@@ -79,8 +79,7 @@ def course(place: Place, container: Container, processes: int) -> Course:
 def unharmed(place: Place, tmp_path: Path, victim: Container) -> Generator[None]:
     """Another container races for its memory during and after the block, as if it were alone."""
     broker = place.broker_pid
-    with Race(course(place, victim, processes=1), tmp_path / "first") as race:
-        race.finish()  # the broker knows the size of a context from now on
+    place.warm_up(victim, CONTEXT_MIB, tmp_path)
     with Race(course(place, victim, processes=3), tmp_path / "victim") as race:
         race.round()
         before = descriptors(place.broker_pid)

@@ -36,15 +36,6 @@ def course(place: Place, container: Container, seed: int, *, kinds: str = KINDS,
     )
 
 
-def warm_up(place: Place, container: Container, tmp_path: Path) -> None:
-    """Let the broker learn the size of a context on this card."""
-    with Race(course(place, container, 0, processes=1), tmp_path / "warm-up") as race:
-        race.round()
-        race.finish()
-    place.until("the first process is forgotten", lambda: not place.told(container).processes)
-    place.node.control("peaks reset")
-
-
 def within_limits(place: Place, container: Container, seen: Seen) -> None:
     """Invariants after every race of one container on one card."""
     assert seen.wrong == []
@@ -67,7 +58,7 @@ def test_the_judge_of_refusals_agrees_with_a_card_that_is_full(tmp_path: Path) -
 def test_the_limit_holds_to_the_byte_and_no_refusal_is_wrong(tmp_path: Path) -> None:
     with a_place(cards=(CARD,)) as place:
         container = place.container(memory_mib=LIMIT_MIB)
-        warm_up(place, container, tmp_path)
+        place.warm_up(container, CONTEXT_MIB, tmp_path)
         with Race(course(place, container, 1), tmp_path / "page") as race:
             for _ in range(15 if is_all() else 6):
                 race.round()
@@ -107,7 +98,7 @@ def shown(place: Place, pid: int) -> int:
 def test_books_agree_with_the_card_whenever_nothing_moves(tmp_path: Path) -> None:
     with a_place(cards=(CARD,), settings={"audit_every_s": "0.1"}) as place:
         container = place.container(memory_mib=LIMIT_MIB)
-        warm_up(place, container, tmp_path)
+        place.warm_up(container, CONTEXT_MIB, tmp_path)
         with Race(
             course(place, container, 5, kinds="plain,small,pitch,managed,pool,mapped"), tmp_path / "page"
         ) as race:
@@ -131,7 +122,7 @@ def disagreement(place: Place, container: Container) -> str | None:
 def test_a_broker_that_is_killed_again_and_again_lets_nobody_over_the_limit(tmp_path: Path) -> None:
     with a_place(cards=(CARD,)) as place:
         container = place.container(memory_mib=LIMIT_MIB)
-        warm_up(place, container, tmp_path)
+        place.warm_up(container, CONTEXT_MIB, tmp_path)
         with Race(replace(course(place, container, 6), may_be_away=True), tmp_path / "page") as race:
             for _ in range(RESTARTS):
                 race.round(meanwhile=place.restart)

@@ -11,7 +11,9 @@ from typing import Final, NamedTuple
 from partage_cli.tables import few
 from partage_cli.top.grantees import Grantee, grantees
 from partage_isolation.wire.messages import BrokerReport, CardHeld, ContainerReport
+from partage_oci.words import SHOWN
 from partage_plugins.api.names import CardId
+from partage_plugins.api.pods import PodRef
 from partage_plugins.errors import Refused
 
 _FEW: Final = 8
@@ -40,9 +42,7 @@ def require_one_container(targets: Sequence[Target], pod: str) -> None:
 
 
 def _of_pod(containers: Sequence[ContainerReport], pod: str) -> list[ContainerReport]:
-    found = [
-        each for each in containers if pod in {each.pod.name, f"{each.pod.namespace}/{each.pod.name}", each.pod.uid}
-    ]
+    found = [each for each in containers if _is_named(each.pod, pod)]
     if not found:
         claims = _names(f"{each.pod.namespace}/{each.pod.name}" for each in containers if each.is_claim)
         instead = f"; claims go by their own names: {claims}" if claims else ""
@@ -53,6 +53,11 @@ def _of_pod(containers: Sequence[ContainerReport], pod: str) -> list[ContainerRe
         names = _names(f"{each.pod.namespace}/{each.pod.name} ({each.pod.uid})" for each in found)
         raise Refused(f"{pod} could be {names}; say which one as NAMESPACE/NAME or by its uid")
     return found
+
+
+def _is_named(pod: PodRef, name: str) -> bool:
+    """The uid of an engine's container is its id, which engines shorten."""
+    return name in {pod.name, f"{pod.namespace}/{pod.name}", pod.uid, pod.uid[:SHOWN]}
 
 
 def _with_container(some: list[Grantee], pod: str, name: str | None) -> list[Grantee]:

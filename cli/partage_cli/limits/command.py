@@ -13,6 +13,7 @@ from partage_cli.limits.choice import Target, chosen, require_one_container
 from partage_cli.machine.setup.decision import SIMULATED, is_simulated
 from partage_cli.main import SUBCOMMANDS, colour
 from partage_cli.tables import amount, as_json, pod_name, short_id, table
+from partage_cli.top.engine_names import EngineNames
 from partage_cli.top.grantees import Grantee
 from partage_cli.top.times import share_cell
 from partage_isolation.wire.client import BrokerClient
@@ -67,8 +68,8 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
 ) -> None:
     """Show what the containers of POD may have of this node's cards, and lower it while they run. Needs root.
 
-    POD is a name, NAMESPACE/NAME or a uid of a pod or a claim, or the ID of a container that `partage ps` shows. A
-    lower limit of memory takes nothing away: nothing more is given until the container is below it. What is lowered of
+    POD is a name, NAMESPACE/NAME or a uid of a pod or a claim, or a name or ID of a container that `partage ps` shows.
+    A lower limit of memory takes nothing away: nothing more is given until the container is below it. What is lowered of
     its time, in thousandths of each card's, counts at once. It all holds until the container ends; what the pod was
     granted is never exceeded. Containers that use one budget are one line, and change together.
     """
@@ -78,13 +79,13 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
         raise click.UsageError("--reset excludes --memory, --share and --limit")
     if is_simulated(root):
         click.echo(SIMULATED, err=True)
-    broker = BrokerClient(root)
-    targets = chosen(broker.tell(), pod, container=container, card=card)
+    broker, engines = BrokerClient(root), EngineNames()
+    targets = chosen(engines.put_into(broker.tell()), pod, container=container, card=card)
     if wanted:
         require_one_container(targets, pod)
         for target in targets:
             broker.set_limits(SetLimits(key=target.grantee.key, card=target.held.card, **wanted))
-        targets = chosen(broker.tell(), pod, container=container, card=card)
+        targets = chosen(engines.put_into(broker.tell()), pod, container=container, card=card)
     _print(targets, output)
 
 

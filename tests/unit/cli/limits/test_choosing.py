@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from partage_cli.limits.choice import chosen, require_one_container
 from partage_isolation.wire.messages import BrokerReport
-from partage_plugins.api import CardId
+from partage_oci.words import NAMESPACE
+from partage_plugins.api import CardId, PodName, PodRef, PodUid
 from partage_plugins.api.names import BudgetName
 from partage_plugins.errors import Refused
 from support.broker import CARD, container, held, pod, told
@@ -27,6 +28,12 @@ def meant(
 @pytest.mark.parametrize("said", ["train", "team-a/train", "uid-of-team-a-train"])
 def test_a_pod_goes_by_name_by_namespace_or_by_uid(said: str) -> None:
     assert meant(said) == [("main", CARD), ("main", OTHER), ("side", CARD)]
+
+
+@pytest.mark.parametrize("said", ["serving", "4f" * 6, "4f" * 32])
+def test_a_container_of_docker_goes_by_name_or_by_id_which_may_be_shortened(said: str) -> None:
+    ref = PodRef(namespace=NAMESPACE, name=PodName("serving"), uid=PodUid("4f" * 32))
+    assert meant(said, told(TRAIN, container(ref, held()))) == [("main", CARD)]
 
 
 @pytest.mark.parametrize("said", [CARD, "0", "GPU-5a1e3"])

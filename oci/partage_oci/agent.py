@@ -29,7 +29,7 @@ from partage_oci.processes import Processes
 from partage_oci.queue import Queue
 from partage_oci.records import EngineRecord, EngineRecords
 from partage_oci.rewrite import Document, OciConfig, read_config, require_confined, rewritten, shown
-from partage_oci.runtime import kill_unstarted
+from partage_oci.runtime import kill
 from partage_oci.words import CARDS, MEMORY, SHARE, SHOWN, Asked, asked_of
 from partage_plugins.api import GPU, ContainerAllocation, PodRequest
 from partage_plugins.api.containers import Container, Granted
@@ -172,20 +172,19 @@ class Agent:
                 hold = self._holds.of(id_)
                 if hold is not None and hold.stage == "running" and _is_removed(hold.record):
                     removed.add(id_)
-                    await self._end_unstarted(hold.record)
+                    await self._end_removed(hold.record)
         self._removed = removed
         self._expire()
 
-    async def _end_unstarted(self, record: EngineRecord) -> None:
-        """Kill a container that its engine removed before starting it, as after a crash: nobody else would end it."""
+    async def _end_removed(self, record: EngineRecord) -> None:
+        """Kill a container that its engine removed and did not end, as after a crash: nobody else would."""
         try:
-            is_killed = record.id in self._removed and await kill_unstarted(record)
+            is_killed = record.id in self._removed and await kill(record)
         except OSError as error:
             self._repeats.failed("what an engine left of a container can't be killed; it is tried again", error)
         else:
             if is_killed:
-                what = "container killed that its engine removed before it was started"
-                _log.warning(what, container=record.id[:SHOWN])
+                _log.warning("container killed that its engine had removed", container=record.id[:SHOWN])
 
     def _require_known(self) -> None:
         if why := self._refresh():
@@ -336,7 +335,9 @@ def _usual_root(runtime: str) -> str:
 
 
 def _is_removed(record: EngineRecord) -> bool:
-    return bool(record.folder) and not Path(record.folder).exists()
+    """Whether the engine's folder of the container is gone, and not with the folders of all others."""
+    folder = Path(record.folder)
+    return bool(record.folder) and not folder.exists() and folder.parent.exists()
 
 
 def _now_s() -> float:

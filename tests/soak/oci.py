@@ -168,15 +168,16 @@ class Soak:
         for each in works:
             each.result()
         if killed == "dockerd":
-            self._remove_unstarted()
+            self._remove_lost()
         for user in users:
             user.look()
 
-    def _remove_unstarted(self) -> None:
-        """Remove what a killed dockerd had created and not started, as its user does: it keeps its share till then."""
+    def _remove_lost(self) -> None:
+        """Remove what a killed dockerd was starting and does not run, as its user does: it has its share till then."""
         for each in self.stage.held():
             state = self.docker.program(each["runtime"], "--root", each["root"], "state", each["id"]).stdout
-            if '"status": "created"' in state:
+            is_alive = '"status": "created"' in state or '"status": "running"' in state
+            if is_alive and each["id"] not in self.docker.running() | self.podman.running():
                 self.docker.done("rm", "-f", each["id"])
 
     def _kill(self, killed: Killed, when: float) -> None:

@@ -69,8 +69,9 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
     """Show what the containers of POD may have of this node's cards, and lower it while they run. Needs root.
 
     POD is a name, NAMESPACE/NAME or a uid of a pod or a claim, or a name or ID of a container that `partage ps` shows.
-    A lower limit of memory takes nothing away: nothing more is given until the container is below it. What is lowered of
-    its time, in thousandths of each card's, counts at once. It all holds until the container ends; what the pod was
+
+    A lower limit of memory takes nothing away: nothing more is given until the container is below it. What is lowered
+    of its time, in thousandths of each card's, counts at once. It all holds until the container ends; what the pod was
     granted is never exceeded. Containers that use one budget are one line, and change together.
     """
     said = {"memory_bytes": memory_bytes, "share_milli": share_milli, "limit_milli": limit_milli}

@@ -106,7 +106,6 @@ def test_an_older_allocation_is_refused_until_the_pod_ends(stage: Stage, crishim
         assert "older" in faults(stage)[0]
         assert "older" in again.refusal(pod("a", grant(share=300), attempt=1))
     again.rewrite(pod("a", grant(share=100), gen=3, attempt=1))
-    stage.runtime.gone.add("a")
     stage.runtime.listed.clear()
     again.collect()
     assert not list((stage.root / "run/partage/crishim/records/regrants").iterdir())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from partage_crishim.proxy import ProxyServer
 from partage_crishim.proxy.http2.quota import QuotaLimits
 from rig.client.wait import patient
 from support.fake_runtime import FakeRuntime
+from support.line_server import listening
 from support.splice import wire
 from support.splice.peers import Call, Client, Runtime
 
@@ -153,7 +153,7 @@ class Stage:
         self.runtime = Answering(folder / "runtime.sock")
         self.path = folder / "splice.sock"
         self.proxy = ProxyServer(self.runtime.path, admission, limits=limits)
-        self.listening = listening_at(self.path)
+        self.listening = listening(self.path)
         self._writers: list[asyncio.StreamWriter] = []
 
     async def connect(self) -> Calling:
@@ -167,13 +167,6 @@ class Stage:
         await self.proxy.close()
         self.listening.close()
         await self.runtime.stop()
-
-
-def listening_at(path: Path) -> socket.socket:
-    listening = socket.socket(socket.AF_UNIX)
-    listening.bind(str(path))
-    listening.listen(64)
-    return listening
 
 
 @asynccontextmanager

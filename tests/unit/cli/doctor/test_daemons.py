@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +16,7 @@ from partage_cli.doctor.local_node import Unseen
 from partage_cli.doctor.runtimes import Runtime, runtime_at
 from partage_plugins.api.places import ADVERTISER_LOCK, CRISHIM_CONDITION
 from support.fake_runtime import FakeRuntime
+from support.line_server import listening
 from support.splice.sockets import RuntimeSocket
 from unit.cli.doctor.made import Made, only
 
@@ -27,14 +27,6 @@ SPOKE = "run/partage/crishim/kubelet-spoke"
 def made() -> Iterator[Made]:
     with TemporaryDirectory() as folder:  # a socket's path must be short
         yield Made(Path(folder))
-
-
-def listening(path: Path) -> socket.socket:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    server = socket.socket(socket.AF_UNIX)
-    server.bind(str(path))
-    server.listen()
-    return server
 
 
 def test_a_socket_that_is_not_there_and_one_that_nobody_listens_on_are_wrong(made: Made) -> None:

@@ -27,7 +27,7 @@ from partage_isolation.wire.messages import (
 from partage_plugins.api import CardId, ContainerName, Mount, Namespace, PodName, PodRef, PodUid
 from partage_plugins.api.places import BROKER_SOCKET
 from partage_plugins.codecs import container_key
-from support.line_server import LineServer
+from support.sockets import LineServer
 
 CARD: Final = CardId("GPU-5a1e3c8e-0f0b-4d2a-9c11-0123456789ab")
 GIB: Final = 1 << 30

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from support.builds import OUT, ROOT, made
-from support.line_server import LineServer
 from support.sanitized import OPTIONS
+from support.sockets import LineServer
 
 NAME: Final = "partage-oci"
 SOURCES: Final = ROOT / "oci/runtime"

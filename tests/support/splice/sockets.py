@@ -13,7 +13,7 @@ from partage_crishim.proxy import ProxyServer
 from partage_crishim.proxy.http2.quota import QuotaLimits
 from rig.client.wait import patient
 from support.fake_runtime import FakeRuntime
-from support.line_server import listening
+from support.sockets import listening
 from support.splice import wire
 from support.splice.peers import Call, Client, Runtime
 

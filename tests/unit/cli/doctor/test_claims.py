@@ -15,7 +15,7 @@ from partage_cli.doctor.findings import Severity
 from partage_plugins.api import GPU, Inventory
 from partage_plugins.api.places import CLAIMS_FOLDER, DRA_REGISTRATION, DRA_SOCKET, INVENTORY_FILE
 from partage_plugins.codecs import encode_inventory
-from support.line_server import listening
+from support.sockets import listening
 from unit.cli.doctor.made import Made, only
 from unit.gpu_node.nodes import CARDS, part
 

@@ -16,7 +16,7 @@ from partage_cli.doctor.local_node import Unseen
 from partage_cli.doctor.runtimes import Runtime, runtime_at
 from partage_plugins.api.places import ADVERTISER_LOCK, CRISHIM_CONDITION
 from support.fake_runtime import FakeRuntime
-from support.line_server import listening
+from support.sockets import listening
 from support.splice.sockets import RuntimeSocket
 from unit.cli.doctor.made import Made, only
 

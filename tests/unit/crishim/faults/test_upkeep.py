@@ -14,7 +14,7 @@ from partage_base.cri import RuntimeConfig
 from partage_base.daemon.health import Health
 from partage_crishim.condition import ConditionFile, RuntimeProbe
 from partage_crishim.proxy import Counters
-from support.line_server import listening
+from support.sockets import listening
 
 KEYS = Fault("keys", "no key verifies")
 

@@ -12,7 +12,7 @@ from partage_base.daemon.exposition import Sample
 from partage_crishim.decisions import Code, Decision, Ending, InterceptedCall, Pass, Refuse, Rewrite
 from partage_crishim.proxy import ProxyServer
 from rig.client.wait import patient
-from support.line_server import listening
+from support.sockets import listening
 from support.splice import wire
 from support.splice.sockets import passing, pause, stage, until
 from support.splice.wire import CREATE, VERSION

@@ -46,7 +46,7 @@ from partage_plugins.api.limits import MAX_ANNOTATION_BYTES, MAX_CARDS
 from partage_plugins.api.places import BROKER_SOCKET
 from partage_plugins.errors import DecodeError
 from support.broker import CARD, FakeBroker, container, held, pod, prepared, told
-from support.line_server import listening
+from support.sockets import listening
 
 KEY = ContainerKey("0" * 32)
 

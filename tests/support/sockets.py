@@ -1,6 +1,6 @@
-"""A daemon of which tests choose the answers: one line is asked on each connection of a unix socket.
+"""Unix sockets at paths of any length, and a daemon that is asked one line on each connection.
 
-It runs in a thread, because clients block.
+A socket address holds only 107 bytes of path, so sockets are bound and connected by a descriptor of their folder.
 """
 
 from __future__ import annotations
@@ -9,22 +9,50 @@ import os
 import socket
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
+from rig.patience import PATIENCE_S
+
 
 def listening(path: Path) -> socket.socket:
-    """Listen at this path, by a descriptor of its folder, because a socket address holds only 107 bytes of path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
-    server, folder = socket.socket(socket.AF_UNIX), os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
-    server.bind(f"/proc/self/fd/{folder}/{path.name}")
-    os.close(folder)
+    server = socket.socket(socket.AF_UNIX)
+    with _short(path) as address:
+        server.bind(address)
     server.listen()
     return server
 
 
+def connected(path: Path) -> socket.socket:
+    """A SEQPACKET connection."""
+    peer = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    peer.settimeout(PATIENCE_S)
+    try:
+        with _short(path) as address:
+            peer.connect(address)
+    except BaseException:
+        peer.close()
+        raise
+    return peer
+
+
+@contextmanager
+def _short(path: Path) -> Generator[str]:
+    """Its path by way of a descriptor of its folder."""
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{folder}/{path.name}"
+    finally:
+        os.close(folder)
+
+
 class LineServer(ABC):
+    """Serves in a thread, because clients block. Tests choose its answers."""
+
     def __init__(self, path: Path) -> None:
         self.path = path
         self._server = listening(path)

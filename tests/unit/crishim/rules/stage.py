@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,15 +17,13 @@ from partage_crishim.parts import Parts, Policy
 from partage_crishim.rules.guard import GuardPolicy
 from partage_plugins.api import (
     Adjustment,
-    Container,
-    ContainerKey,
-    Granted,
     Kind,
     PluginName,
     Promise,
 )
 from partage_plugins.framework.node import Adjusted
-from partage_plugins.host import HostSettings, PluginHost
+from partage_plugins.host import PluginHost
+from support.fake_host import FakeHost
 from support.fake_runtime import FakePodResources, FakeRuntime
 from unit.crishim.rules.allocations import KEY, NODE, inventory
 from unit.crishim.rules.requests import UID, Create, Seen
@@ -35,31 +33,6 @@ ENFORCED: Mapping[Kind, tuple[Promise, ...]] = {Kind("gpu"): ("memory", "share",
 RUNC = RuntimeConfig(
     cdi=True, spec_folders=("/etc/cdi", "/var/run/cdi"), default_handler="runc", programs={"runc": "/usr/bin/runc"}
 )
-
-
-class FakeHost(PluginHost):
-    """A plugin host with scripted answers."""
-
-    def __init__(self) -> None:
-        super().__init__(HostSettings(node=NODE))
-        self.answer: Adjusted | Exception = enforced()
-        self.asked: list[tuple[Container, Granted]] = []
-        self.told: list[ContainerKey] = []
-        self.deaf: Exception | None = None
-        self.meanwhile: Callable[[], Awaitable[None]] | None = None
-
-    async def adjust(self, container: Container, granted: Granted) -> Adjusted:
-        self.asked.append((container, granted))
-        if self.meanwhile is not None:
-            await self.meanwhile()
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer
-
-    async def removed(self, key: ContainerKey) -> None:
-        if self.deaf is not None:
-            raise self.deaf
-        self.told.append(key)
 
 
 def enforced(**adjustment: Any) -> Adjusted:
@@ -77,7 +50,7 @@ class Stage:
     root: Path
     runtime: FakeRuntime = field(default_factory=FakeRuntime)
     resources: FakePodResources = field(default_factory=FakePodResources)
-    host: PluginHost = field(default_factory=FakeHost)
+    host: PluginHost = field(default_factory=lambda: FakeHost(enforced()))
     told: list[AuditEvent] = field(default_factory=list[AuditEvent])
     faults: list[Exception] = field(default_factory=list[Exception])
     now_s: float = 1000.0

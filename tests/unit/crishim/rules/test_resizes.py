@@ -19,7 +19,7 @@ from partage_plugins.errors import Refused
 from support.extent import examples
 from unit.crishim.rules.allocations import CARD, OTHER_CARD, allocation, grant, inventory, signed
 from unit.crishim.rules.requests import Create
-from unit.crishim.rules.stage import Crishim, Stage
+from unit.crishim.rules.stage import Crishim, Stage, enforced
 
 
 def pod(uid: str, *grants: dict[str, Any], gen: int = 1, **changes: Any) -> Create:
@@ -79,7 +79,7 @@ def test_growth_counts_before_it_is_in_force_and_what_is_given_back_until_it_is(
     hand_over(stage, "a", 3, 100)
     look(crishim)
     assert "compute" in crishim.refusal(pod("b", grant(share=301)))
-    stage.fake.answer = type(stage.fake)().answer
+    stage.fake.answer = enforced()
     assert look(crishim) == [3]
     crishim.rewrite(pod("b", grant(share=900)))
 
@@ -164,7 +164,7 @@ def test_no_order_of_sizes_and_deaths_has_a_card_over(
     for uid, share, what in steps:
         gens[uid] += 1
         hand_over(stage, uid, gens[uid], share)
-        stage.fake.answer = Refused("away") if what == "away" else type(stage.fake)().answer
+        stage.fake.answer = Refused("away") if what == "away" else enforced()
         asked = len(stage.fake.asked)
         asyncio.run(crishim.resizes.once())
         if what != "away":

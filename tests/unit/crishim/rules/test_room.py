@@ -17,7 +17,7 @@ from partage_crishim.decisions import Ending, Refuse, Rewrite
 from partage_plugins.api.keys import CONTAINER
 from unit.crishim.rules.allocations import CARD, GIB, OTHER_CARD, allocation, card, grant, inventory, signed
 from unit.crishim.rules.requests import Create
-from unit.crishim.rules.stage import Crishim, Stage
+from unit.crishim.rules.stage import Crishim, Stage, enforced
 
 COMPUTE, MEMORY = (
     f"partage: card {CARD} has not enough {what} left for this container: other containers on the node hold it; "
@@ -256,7 +256,7 @@ def test_what_fails_after_the_reservation_takes_it_back(stage: Stage, crishim: C
     stage.fake.answer = ValueError("broken inside")
     decision = crishim.decision(pod("a", grant(share=800)))
     assert isinstance(decision, Refuse)
-    stage.fake.answer = type(stage.fake)().answer
+    stage.fake.answer = enforced()
     crishim.rewrite(pod("b", grant(share=800)))
 
 

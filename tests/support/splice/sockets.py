@@ -40,6 +40,7 @@ class Answering:
         await self.stop()
 
     async def start(self) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.unlink(missing_ok=True)
         self._server = await asyncio.start_unix_server(self._serve, self.path)
 

@@ -52,9 +52,9 @@ class Node:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        (root / RUNTIME).parent.mkdir(parents=True)
-        self.runtime = RuntimeSocket(root / RUNTIME, FakeRuntime())
-        self.runtime.runtime.handlers["sandbox-1"] = "nvidia"
+        self.runtime = FakeRuntime()
+        self.runtime.handlers["sandbox-1"] = "nvidia"
+        self.runtime_socket = RuntimeSocket(root / RUNTIME, self.runtime)
         self.process: subprocess.Popen[bytes] | None = None
         self.log = root / "log"
         self.flags: tuple[str, ...] = ()
@@ -139,8 +139,7 @@ class Node:
         """The result of the call: the message of a refusal, or the request that the runtime got."""
         reader, writer = await self._connected()
         try:
-            created = self.runtime.runtime.created
-            before = len(created)
+            self.runtime.created.clear()
             call = await Calling(reader, writer).call(CREATE, create.bytes())
         finally:
             writer.close()
@@ -148,8 +147,8 @@ class Node:
         if said["grpc-status"] != "0":
             assert said["grpc-status"] == "9", said
             return said["grpc-message"]
-        assert len(created) == before + 1
-        return Seen(created[-1])
+        (created,) = self.runtime.created
+        return Seen(created)
 
     async def starts_what_asks_for_nothing(self) -> None:
         """Ordinary containers pass unchanged, and the guard keeps those without a grant from cards."""
@@ -193,7 +192,7 @@ async def a_node() -> AsyncGenerator[Node, None]:
     """A node with a running runtime; nothing is left afterwards."""
     with TemporaryDirectory() as folder:  # a socket's path must be short
         node = Node(Path(folder))
-        async with node.runtime:
+        async with node.runtime_socket:
             try:
                 yield node
             finally:

@@ -59,12 +59,14 @@ class FakeRuntime:
         self.gone: set[str] = set()
         """Sandboxes that it does not know; it knows all others."""
         self.setup: RuntimeConfig | CriError = RuntimeConfig()
+        """Its configuration, where `may_restore` comes from the version alone; or the error when it is asked for."""
         self.version: tuple[str, str] = ("containerd", "v2.0.0")
         self.away = False
         self.meanwhile: Callable[[], None] | None = None
         """Called once, after the next listing is made and before it is returned."""
         self.created: list[bytes] = []
-        """Requests to create a container; they change no state."""
+        """Requests to create a container. They change nothing else, nor do those to stop one."""
+        self.stopped: list[str] = []
         self.peer = InProcess(self.answer)
         self.client = RuntimeClient(self.peer)
 
@@ -95,36 +97,30 @@ class FakeRuntime:
     def answer(self, path: str, request: bytes) -> bytes:
         if self.away:
             raise PeerAway("containerd.sock", "is not there")
-        match path.rpartition("/")[2]:
-            case "ListContainers":
-                return self._containers()
-            case "ContainerStatus":
-                return self._status(wire.all_of(request, 1)[0].decode())
-            case "ListPodSandbox":
-                return self._sandboxes(request)
-            case "Status":
-                return self._config()
-            case "Version":
-                name, version = self.version
-                return wire.message((1, "0.1.0"), (2, name), (3, version), (4, "v1"))
-            case "CreateContainer":
-                self.created.append(request)
-                return b""
-            case _:
-                raise AssertionError(f"this runtime knows no {path}")
+        answers = {
+            "ListContainers": self._listing,
+            "ContainerStatus": self._status,
+            "ListPodSandbox": self._sandboxes,
+            "Status": self._config,
+            "Version": self._version,
+            "CreateContainer": self._create,
+            "StopContainer": self._stop,
+        }
+        return answers[path.rpartition("/")[2]](request)
 
-    def _containers(self) -> bytes:
+    def _listing(self, _request: bytes) -> bytes:
         listing = b"".join(wire.field(1, _container(each)) for each in self.listed.values())
         meanwhile, self.meanwhile = self.meanwhile, None
         if meanwhile is not None:
             meanwhile()
         return listing
 
-    def _status(self, id_: str) -> bytes:
-        info: dict[str, object] = {}
+    def _status(self, request: bytes) -> bytes:
+        id_ = _id_in(request)
         devices = self.devices.get(id_)
         if isinstance(devices, CriError):
             raise devices
+        info: dict[str, object] = {}
         if devices is not None:
             info["config"] = {"CDI_devices": [{"name": name} for name in devices]}
         if id_ in self.powers:
@@ -133,9 +129,17 @@ class FakeRuntime:
             info["pid"] = self.pids[id_]
         return _told("info", info)
 
+    def _create(self, request: bytes) -> bytes:
+        self.created.append(request)
+        return b""
+
+    def _stop(self, request: bytes) -> bytes:
+        self.stopped.append(_id_in(request))
+        return b""
+
     def _sandboxes(self, request: bytes) -> bytes:
         if wanted := wire.all_of(request, 1):
-            id_ = wire.all_of(wanted[0], 1)[0].decode()
+            id_ = _id_in(wanted[0])
             found = {} if id_ in self.gone else {id_: ""}
         else:
             found = {f"s-{uid}": uid for uid in self.pods | {each.pod_uid for each in self.listed.values()}}
@@ -144,7 +148,7 @@ class FakeRuntime:
             for id_, uid in found.items()
         )
 
-    def _config(self) -> bytes:
+    def _config(self, _request: bytes) -> bytes:
         if isinstance(self.setup, CriError):
             raise self.setup
         runtimes = {name: {"runtimeType": program} for name, program in self.setup.programs.items()}
@@ -155,6 +159,14 @@ class FakeRuntime:
         if self.setup.cdi is not None:
             config |= {"enableCDI": self.setup.cdi, "cdiSpecDirs": self.setup.spec_folders}
         return _told("config", config)
+
+    def _version(self, _request: bytes) -> bytes:
+        name, version = self.version
+        return wire.message((1, "0.1.0"), (2, name), (3, version), (4, "v1"))
+
+
+def _id_in(message: bytes) -> str:
+    return wire.all_of(message, 1)[0].decode()
 
 
 def _container(each: ListedContainer) -> bytes:

@@ -31,6 +31,7 @@ class FakeHost(PluginHost):
 
     async def adjust(self, container: Container, granted: Granted) -> Adjusted:
         self.asked.append((container, granted))
+        await asyncio.sleep(0)
         if self.meanwhile is not None:
             await self.meanwhile()
         if container.pod.uid in self._held:

@@ -77,11 +77,11 @@ async def test_the_driver_holds_what_is_in_force_and_people_are_told() -> None:
         control_group(f"cri-containerd-{ID}.scope") as group,
     ):
         newer_driver(place.node)
-        first = await asyncio.create_subprocess_exec(*entering(group), "sleep", "1000")
         container = place.prepare(1024 * MIB)
         annotation = json.dumps({"v": 1, "key": container.key, "gen": 1, "grants": {"gpu": []}})
         runtime = FakeRuntime()
         runtime.put(ID, {CONTAINER: annotation})
+        first = await asyncio.create_subprocess_exec(*entering(group), "sleep", "1000")
         runtime.pids[ID] = first.pid
         try:
             assert container.told().cards[0].driver_limit_bytes is None

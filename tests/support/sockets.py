@@ -90,4 +90,5 @@ class LineServer(ABC):
                 self._left_open.append(peer)
                 continue
             with peer:
-                peer.sendall(answer)
+                if answer:  # nobody may be there to take even nothing
+                    peer.sendall(answer)

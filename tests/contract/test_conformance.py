@@ -14,7 +14,7 @@ from partage_plugins.api.node import NodeContext
 from partage_plugins.hooks import hookimpl
 from partage_plugins.testing import Subject
 from partage_plugins.testing.examples import inventory, pod
-from support.broker import Broker
+from support.broker import FakeBroker
 from unit.gpu_node.nodes import CARDS, FIRST
 
 pytestmark = pytest.mark.slow
@@ -42,7 +42,7 @@ class BesideBroker:
 
     @hookimpl
     def partage_started(self, context: NodeContext) -> None:
-        self._broker = Broker(Path(context.root))
+        self._broker = FakeBroker(Path(context.root))
 
     @hookimpl
     def partage_stopping(self) -> None:

@@ -19,8 +19,8 @@ from partage_base.cri import MessageWrong, read_create
 from partage_crishim.decisions import CREATE_CONTAINER, InterceptedCall, Pass, Refuse, Rewrite
 from partage_plugins.api.nvidia import MIG_VARIABLES, VISIBLE, mounted_name
 from partage_plugins.rules.paths import clean_path
+from support import wire
 from unit.cri import gogo
-from unit.crishim.rules import wire
 from unit.crishim.rules.allocations import WHOLE, allocation, signed
 from unit.crishim.rules.requests import Create
 from unit.crishim.rules.stage import Crishim, Stage

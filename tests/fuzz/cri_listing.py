@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import random
-from pathlib import Path
 from typing import Final
 
 from fuzz.engine.wire_mutation import NoMessage, change_message, read
-from partage_base.cri import MessageWrong, RuntimeClient, UnaryClient
+from partage_base.cri import MessageWrong, RuntimeClient
 from partage_plugins.api.keys import CONTAINER
+from support import wire
+from support.fake_runtime import InProcess
 from unit.cri import gogo
-from unit.crishim.rules import wire
 
 _CONTAINER: Final = 1
 _BYTES: Final = 2
@@ -25,22 +25,13 @@ DICTIONARY: Final = (CONTAINER.encode(), b"io.kubernetes.pod.uid")
 _LOOP: Final = asyncio.new_event_loop()
 
 
-class _Recorded(UnaryClient):
-    def __init__(self, answer: bytes) -> None:
-        super().__init__(Path("/nonexistent"))
-        self._answer = answer
-
-    async def call(self, method: str, request: bytes, *, deadline_s: float, repeatable: bool = True) -> bytes:
-        return self._answer
-
-
 def change(data: bytes, rng: random.Random) -> bytes:
     return change_message(data, rng)
 
 
 def target(data: bytes) -> str:
     try:
-        listed = _LOOP.run_until_complete(RuntimeClient(_Recorded(data)).containers())
+        listed = _LOOP.run_until_complete(RuntimeClient(InProcess(lambda _method, _request: data)).containers())
     except MessageWrong:
         return "none"
     try:

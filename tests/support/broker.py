@@ -1,20 +1,13 @@
-"""A fake broker's control socket, with answers that a test chooses.
-
-It runs in a thread, because clients block. It may answer with raw bytes, to break the protocol.
-"""
+"""A fake broker's control socket, with answers that a test chooses; raw bytes break the protocol."""
 
 from __future__ import annotations
 
-import os
 import socket
-import threading
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
 from partage_isolation.wire.messages import (
-    END,
     Answer,
     BrokerReport,
     CardHeld,
@@ -34,10 +27,12 @@ from partage_isolation.wire.messages import (
 from partage_plugins.api import CardId, ContainerName, Mount, Namespace, PodName, PodRef, PodUid
 from partage_plugins.api.places import BROKER_SOCKET
 from partage_plugins.codecs import container_key
+from support.sockets import LineServer
 
 CARD: Final = CardId("GPU-5a1e3c8e-0f0b-4d2a-9c11-0123456789ab")
 GIB: Final = 1 << 30
-Answering = Callable[[Question], Answer | bytes]
+Answering = Answer | bytes | Callable[[Question], Answer | bytes]
+"""One answer to every question, or the answer to each."""
 
 
 def prepared(question: Prepare) -> Prepared:
@@ -120,60 +115,17 @@ def told(*containers: ContainerReport, findings: tuple[str, ...] = (), library: 
     return BrokerReport(broker="0.1.0", library=library, cards=(card,), containers=containers, findings=findings)
 
 
-class Broker:
+class FakeBroker(LineServer):
     """Listens below a node's root until it is closed; records the questions."""
 
     def __init__(self, root: Path, answering: Answering = usual) -> None:
-        self.path = root / BROKER_SOCKET
-        self.answering = answering
+        self.answering: Answering = answering
         self.asked: list[Question] = []
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.unlink(missing_ok=True)
-        self._server = _listening(self.path)
-        self._thread = threading.Thread(target=self._serve, name="broker of a test")
-        self._thread.start()
+        super().__init__(root / BROKER_SOCKET)
 
-    def close(self) -> None:
-        """Stop listening; the socket's file stays, as after a kill."""
-        self._server.shutdown(socket.SHUT_RDWR)
-        self._thread.join()
-        self._server.close()
-
-    def _serve(self) -> None:
-        while True:
-            try:
-                peer, _ = self._server.accept()
-            except OSError:  # closed
-                return
-            with peer:
-                self._answer(peer)
-
-    def _answer(self, peer: socket.socket) -> None:
-        line = b""
-        while not line.endswith(END):
-            piece = peer.recv(1 << 16)
-            if not piece:
-                return
-            line += piece
+    def answer(self, line: bytes, peer: socket.socket) -> bytes:
+        del peer
         question = read_question(line)
         self.asked.append(question)
-        answer = self.answering(question)
-        peer.sendall(answer if isinstance(answer, bytes) else answer_line(answer))
-
-
-def _listening(path: Path) -> socket.socket:
-    """Bind by a descriptor of the folder, because a socket address holds only 107 bytes of path."""
-    server, folder = socket.socket(socket.AF_UNIX), os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
-    server.bind(f"/proc/self/fd/{folder}/{path.name}")
-    os.close(folder)
-    server.listen()
-    return server
-
-
-@contextmanager
-def serving(root: Path, answering: Answering = usual) -> Generator[Broker]:
-    broker = Broker(root, answering)
-    try:
-        yield broker
-    finally:
-        broker.close()
+        answer = self.answering(question) if callable(self.answering) else self.answering
+        return answer if isinstance(answer, bytes) else answer_line(answer)

@@ -7,29 +7,12 @@ import os
 import socket
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Self
 
 from partage_isolation.ledger.account import Amounts
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.packets import Flag, Packet, Result, What
-from rig.patience import PATIENCE_S
-
-ANSWER_S: Final = PATIENCE_S
-
-
-def connected(path: Path) -> socket.socket:
-    """A SEQPACKET connection, by a descriptor of the folder because the path may be too long."""
-    peer = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    peer.settimeout(ANSWER_S)
-    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
-    try:
-        peer.connect(f"/proc/self/fd/{folder}/{path.name}")
-    except BaseException:
-        peer.close()
-        raise
-    finally:
-        os.close(folder)
-    return peer
+from support.sockets import connected
 
 
 class Client:

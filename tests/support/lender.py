@@ -1,14 +1,14 @@
 """The broker's side of the library protocol. It enforces the limits, and misbehaves as a test requires.
 
-    with lender(folder / "broker", {card_uuid(NODE, 0): 256 << 20}) as broker:
+    with Lender(folder / "broker", {card_uuid(NODE, 0): 256 << 20}) as broker:
         ...                                     # programs whose library lies in folder/lib find it there
         broker.amounts(pid)                     # asks a process how much it uses
         broker.recall(pid)
         broker.stop(); broker.start()           # goes away, and comes back knowing its tokens
         broker.answering = another              # in place of `honest`
 
-    with granter(folder / "broker", {card_uuid(NODE, 0): 256 << 20}) as broker:
-        epoch = broker.lease(0, seconds=0.02)   # writes the line, and gives the hint
+    with Granter(folder / "broker", {card_uuid(NODE, 0): 256 << 20}) as broker:
+        epoch = broker.timeslice(0, seconds=0.02)   # writes the line, and gives the hint
         broker.close(0); broker.free(0); broker.sole(0)
         broker.heard_of(What.WANT, epoch)       # packets so far
         broker.generous = True                  # each that wants the card gets it alone
@@ -25,11 +25,10 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 from uuid import UUID
 
 from partage_isolation.ledger.account import Amounts
@@ -66,6 +65,8 @@ def honest(broker: Lender, row: Row, packet: Packet) -> bytes | None:
 
 
 class Lender:
+    """Serves in a `with` block. `limits`: bytes by card UUID."""
+
     def __init__(self, path: Path, limits: Mapping[str, int]) -> None:
         self.path = path
         self.uuids = [UUID(one.removeprefix("GPU-").removeprefix("MIG-")).bytes for one in limits]
@@ -85,6 +86,13 @@ class Lender:
         self._thread: threading.Thread | None = None
 
     # ---- lifecycle ---------------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
     def start(self) -> None:
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -272,17 +280,6 @@ class Lender:
         return wire.answer(packet, Result.OK, wire.hello_body(row.token, len(self.limits)))
 
 
-@contextmanager
-def lender(path: Path, limits: Mapping[str, int]) -> Generator[Lender]:
-    """A serving lender, stopped afterwards. `limits`: bytes by card UUID."""
-    broker = Lender(path, limits)
-    broker.start()
-    try:
-        yield broker
-    finally:
-        broker.stop()
-
-
 class Granter(Lender):
     """Grants time slices as a test requires, on a page of lines. Each written line applies to all processes."""
 
@@ -383,21 +380,10 @@ class Granter(Lender):
                 socket.send_fds(peer, [answer], [self._page.descriptor])
         return None
 
-    def forget_page(self) -> None:
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
         self._page.close()
 
 
 def _page() -> Page:
     return Page(0, line_writer(built_page().parent))
-
-
-@contextmanager
-def granter(path: Path, limits: Mapping[str, int]) -> Generator[Granter]:
-    """A serving granter, stopped afterwards. `limits`: bytes by card UUID."""
-    broker = Granter(path, limits)
-    broker.start()
-    try:
-        yield broker
-    finally:
-        broker.stop()
-        broker.forget_page()

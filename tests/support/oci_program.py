@@ -11,15 +11,14 @@ import shutil
 import socket
 import struct
 import subprocess
-import threading
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from support.builds import OUT, ROOT, made
 from support.sanitized import OPTIONS
+from support.sockets import LineServer
 
 NAME: Final = "partage-oci"
 SOURCES: Final = ROOT / "oci/runtime"
@@ -97,59 +96,20 @@ class Program:
         return json.loads((self.folder / "bundle/config.json").read_bytes())
 
 
-class Daemon:
-    """Listens at a socket; gives its answers in order and repeats the last one.
+class Daemon(LineServer):
+    """Gives its answers in order and repeats the last one; an empty one is none."""
 
-    An empty answer closes the connection. None leaves it open, like a daemon that hangs.
-    """
-
-    def __init__(self, path: Path, answers: Sequence[bytes | None]) -> None:
+    def __init__(self, path: Path, *answers: bytes | None) -> None:
         self.asked: list[Any] = []
         self.pids: list[int] = []
         self._answers = list(answers)
-        self._open: list[socket.socket] = []
-        self._server = socket.socket(socket.AF_UNIX)
-        self._server.bind(str(path))
-        self._server.listen()
-        self._thread = threading.Thread(target=self._serve, name="daemon of a test")
-        self._thread.start()
+        super().__init__(path)
 
-    def close(self) -> None:
-        """Stop listening, after the pending requests are read."""
-        self._server.shutdown(socket.SHUT_RDWR)
-        self._thread.join()
-        for each in (self._server, *self._open):
-            each.close()
-
-    def _serve(self) -> None:
-        while True:
-            try:
-                peer, _ = self._server.accept()
-            except OSError:  # closed
-                return
-            self._open.append(peer)
-            self._answer(peer)
-
-    def _answer(self, peer: socket.socket) -> None:
-        with peer.makefile("rb") as lines:
-            self.asked.append(json.loads(lines.readline()))
+    def answer(self, line: bytes, peer: socket.socket) -> bytes | None:
+        self.asked.append(json.loads(line))
         pid, _, _ = _PEER.unpack(peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
         self.pids.append(pid)
-        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
-        if answer:
-            peer.sendall(answer)
-        if answer is not None:
-            peer.close()
-
-
-@contextmanager
-def daemon(path: Path, *answers: bytes | None) -> Generator[Daemon]:
-    """A daemon with these answers, inside the context."""
-    running = Daemon(path, answers)
-    try:
-        yield running
-    finally:
-        running.close()
+        return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
 
 
 def line(**answer: object) -> bytes:

@@ -22,7 +22,7 @@ from rig import images
 from rig.lone import LoneRuntime, lone_runtime
 from rig.nodes.machine import Machine
 from support.crishim import SOCKET, crishim, figures, in_front
-from unit.crishim.rules.wire import all_of, field
+from support.wire import all_of, field
 from unit.gpu_node.nodes import LIBRARIES, VERSION, card, information
 
 Way = Literal["straight", "through"]

@@ -15,7 +15,7 @@ from partage_base.cri import Changes, rewritten
 from partage_plugins.api import GPU, Allocation, ContainerAllocation, ContainerName, GpuGrant, NodeName, PodUid
 from partage_plugins.api.keys import ALLOCATION, CONTAINER, SIGNATURE
 from partage_plugins.codecs import container_key, encode_allocation, encode_container, sign
-from unit.crishim.rules.wire import field, message, pair
+from support.wire import field, message, pair
 
 NODE: Final = NodeName("n1")
 NAMESPACE: Final = "team"

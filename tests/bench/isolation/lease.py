@@ -22,7 +22,7 @@ from uuid import UUID
 from bench.isolation.programs import programs
 from partage_isolation.library.objects import CUDA, OBJECTS, built
 from partage_isolation.wire.packets import What
-from support.lender import Granter, granter
+from support.lender import Granter
 
 CARDS: Final = 2
 LIMIT: Final = 8 << 30
@@ -101,7 +101,7 @@ def lending(how: Time) -> Generator[Lending]:
     limits = {_uuid(card): LIMIT for card in range(CARDS)}
     try:
         library, driver = _installed(folder)
-        with granter(folder / "broker", limits) as broker:
+        with Granter(folder / "broker", limits) as broker:
             place = Lending(library, driver, broker)
             if how is Time.TIMESLICE:
                 with _lent(broker):

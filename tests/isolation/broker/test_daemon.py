@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
-import subprocess
 import urllib.request
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from isolation.broker.workers import workers
+from partage_plugins.api.keys import CONTAINER
 from partage_simgpu.description import card_uuid
 from rig.patience import patience_s
 from support.cgroups import control_group, entering
-from support.cri_peer import runtime_with
-from support.isolated import isolated, until
+from support.fake_runtime import FakeRuntime
+from support.isolated import Contained, isolated, until
 from support.simgpu import NODE, card, newer_driver
+from support.splice.sockets import RuntimeSocket
 
 pytestmark = pytest.mark.slow
 MIB = 1 << 20
@@ -69,22 +71,30 @@ ID = "ab" * 32
 RUNTIME = "cri.sock"
 
 
-def test_the_driver_holds_what_is_in_force_and_people_are_told() -> None:
+async def test_the_driver_holds_what_is_in_force_and_people_are_told() -> None:
     with (
         isolated(settings={"runtime": f"/{RUNTIME}", "on_violation": "report"}) as place,
         control_group(f"cri-containerd-{ID}.scope") as group,
-        subprocess.Popen([*entering(group), "sleep", "1000"]) as first,
     ):
         newer_driver(place.node)
         container = place.prepare(1024 * MIB)
         annotation = json.dumps({"v": 1, "key": container.key, "gen": 1, "grants": {"gpu": []}})
+        runtime = FakeRuntime()
+        runtime.put(ID, {CONTAINER: annotation})
+        first = await asyncio.create_subprocess_exec(*entering(group), "sleep", "1000")
+        runtime.pids[ID] = first.pid
         try:
             assert container.told().cards[0].driver_limit_bytes is None
-            with runtime_with(place.root / RUNTIME, ID, first.pid, annotation):
-                until(lambda: container.told().cards[0].driver_limit_bytes == 1024 * MIB)
-                container.lower(512 * MIB)
-                until(lambda: container.told().cards[0].driver_limit_bytes == 512 * MIB)
-                container.lower(None)
-                assert container.told().cards[0].driver_limit_bytes == 1024 * MIB, "before it may be lent"
+            async with RuntimeSocket(place.root / RUNTIME, runtime):
+                await asyncio.to_thread(_follows_limits, container)
         finally:
             first.kill()
+            await first.wait()
+
+
+def _follows_limits(container: Contained) -> None:
+    until(lambda: container.told().cards[0].driver_limit_bytes == 1024 * MIB)
+    container.lower(512 * MIB)
+    until(lambda: container.told().cards[0].driver_limit_bytes == 512 * MIB)
+    container.lower(None)
+    assert container.told().cards[0].driver_limit_bytes == 1024 * MIB, "before it may be lent"

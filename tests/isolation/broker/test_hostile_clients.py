@@ -16,9 +16,10 @@ from partage_isolation.ledger.ledger import MOST_PROCESSES
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.packets import Flag, Result, What
 from rig.client.wait import found
-from support.broker_client import Client, connected
+from support.broker_client import Client
 from support.isolated import Contained, Isolated, until
 from support.procfs import cpu_s, descriptors
+from support.sockets import connected
 
 pytestmark = pytest.mark.slow
 MIB = 1 << 20

@@ -18,8 +18,8 @@ from partage_base.version import VERSION
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.packets import Result, What
 from rig.patience import patience_s
-from support.broker_client import connected
 from support.isolated import Contained, Isolated, until
+from support.sockets import connected
 
 pytestmark = pytest.mark.slow
 MIB = 1 << 20

@@ -21,7 +21,8 @@ from partage_isolation.ledger.pieces import Shared
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.packets import Flag, Result
 from partage_simgpu.client import Cuda
-from support.broker_client import Client, connected
+from support.broker_client import Client
+from support.sockets import connected
 
 _PATH = Path(sys.argv[1])
 _held: list[tuple[int, int]] = []

@@ -10,7 +10,7 @@ from typing import Final
 
 from isolation.memory.stage import LIMIT, NOT_INITIALIZED, SMALL, objects_in, preloaded
 from partage_simgpu.node import SimulatedNode
-from support.lender import Granter, granter
+from support.lender import Granter
 from support.simgpu import driver_past
 from support.steered import Steered
 
@@ -47,7 +47,7 @@ class Place:
 @contextmanager
 def gated(tmp_path: Path, *, cards: int = 1, library: Path | None = None) -> Generator[Place]:
     """A container with memory of this many small cards."""
-    with preloaded(tmp_path, (SMALL,) * cards, (LIMIT,) * cards, granter, library) as (node, folder, broker):
+    with preloaded(tmp_path, (SMALL,) * cards, (LIMIT,) * cards, Granter, library) as (node, folder, broker):
         yield Place(node, folder, broker)
 
 

@@ -19,7 +19,8 @@ from typing import Any, Final
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.packets import What
 from partage_simgpu.client import Cuda
-from support.broker_client import Client, connected
+from support.broker_client import Client
+from support.sockets import connected
 
 _MOST: Final = (1 << 64) - 1
 _LEAST: Final = 1000

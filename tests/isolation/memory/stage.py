@@ -6,14 +6,14 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TypeVar
 
 from partage_isolation.library.objects import OBJECTS, built
 from partage_simgpu.node import SimulatedNode
 from simgpu.memory.programs import CLIENT
-from support.lender import Lender, lender
+from support.lender import Lender
 from support.simgpu import NODE, Card, card, card_uuid, simulated_node
 from support.steered import Steered
 
@@ -80,7 +80,7 @@ def preloaded(
     tmp_path: Path,
     cards: Sequence[Card],
     limits: Sequence[int],
-    broker: Callable[[Path, Mapping[str, int]], AbstractContextManager[B]],
+    broker: Callable[[Path, Mapping[str, int]], B],
     library: Path | None = None,
 ) -> Generator[tuple[SimulatedNode, Path, B]]:
     """A node, the folder of a container that was granted one card per limit, and its broker."""
@@ -100,5 +100,5 @@ def preloaded(
 def metered(
     tmp_path: Path, *, limits: Sequence[int] = (LIMIT,), cards: Sequence[Card] = (SMALL, SMALL)
 ) -> Generator[Place]:
-    with preloaded(tmp_path, cards, limits, lender) as (node, folder, broker):
+    with preloaded(tmp_path, cards, limits, Lender) as (node, folder, broker):
         yield Place(node, folder, broker)

@@ -13,8 +13,9 @@ import pytest
 
 from partage_simgpu.node import SimulatedNode
 from simgpu.daemon.users import User, small_node, totals, until, used
-from simgpu.daemon.wire import BLOCK, PROTOCOL, SOCKET, Ask, Caller, Result, connected, reply_of, request
+from simgpu.daemon.wire import BLOCK, PROTOCOL, SOCKET, Ask, Caller, Result, reply_of, request
 from support.procfs import descriptors
+from support.sockets import connected
 
 _LARGEST = 4096
 _MOST_CONNECTIONS = 64
@@ -56,7 +57,7 @@ def _said(peer: socket.socket, packet: bytes) -> Result:
     ],
 )
 def test_what_is_no_request_or_comes_before_a_greeting_is_refused(node: SimulatedNode, packet: bytes) -> None:
-    with connected(node.root) as peer:
+    with connected(node.root / SOCKET) as peer:
         assert _said(peer, packet) == Result.MISUSED
         assert _said(peer, request(Ask.HELLO, id=PROTOCOL)) == Result.OK
 
@@ -92,7 +93,7 @@ def _flooding(node: SimulatedNode, *, read: str) -> subprocess.Popen[bytes]:
 
 
 def test_a_process_has_so_many_connections_and_no_more(node: SimulatedNode) -> None:
-    peers = [connected(node.root) for _ in range(_MOST_CONNECTIONS + 1)]
+    peers = [connected(node.root / SOCKET) for _ in range(_MOST_CONNECTIONS + 1)]
     try:
         assert {_said(peer, request(Ask.HELLO, id=PROTOCOL)) for peer in peers[:-1]} == {Result.OK}
         assert peers[-1].recv(1) == b"", "the last one was hung up on"
@@ -104,8 +105,8 @@ def test_a_process_has_so_many_connections_and_no_more(node: SimulatedNode) -> N
 
 def test_who_leaves_without_a_word_is_forgotten(node: SimulatedNode) -> None:
     for _ in range(50):
-        connected(node.root).close()
-        with connected(node.root) as peer:
+        connected(node.root / SOCKET).close()
+        with connected(node.root / SOCKET) as peer:
             peer.send(request(Ask.HELLO, id=PROTOCOL))  # and the reply, with its descriptors, is never received
     until(lambda: totals(node) == {"cards": 1, "processes": 0, "clients": 0, "pieces": 0, "kept": 0})
 

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Final, Self, TypedDict, Unpack
 
 from simgpu.daemon.node_file import NodeFile, read
+from support.sockets import connected
 
 SOCKET: Final = "run/nvidia-persistenced/socket"
 PROTOCOL: Final = 1
@@ -93,27 +94,11 @@ def reply_of(packet: bytes, fds: Sequence[int] = ()) -> Reply:
     return Reply(Result(result), row, number, amount, pid, count, token, packet[REPLY.size :], tuple(fds))
 
 
-def connected(root: Path) -> socket.socket:
-    """A new connection, by way of its folder: a socket address can't hold a long root."""
-    peer = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    peer.settimeout(30)
-    path = root / SOCKET
-    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
-    try:
-        peer.connect(f"/proc/self/fd/{folder}/{path.name}")
-    except OSError:
-        peer.close()
-        raise
-    finally:
-        os.close(folder)
-    return peer
-
-
 class Caller:
     """This process as a user of cards, with both files mapped as libraries do."""
 
     def __init__(self, root: Path) -> None:
-        self.peer = connected(root)
+        self.peer = connected(root / SOCKET)
         hello = self.call(Ask.HELLO, id=PROTOCOL)
         assert hello.result == Result.OK, hello
         self.file, self.timelines = (_mapped(fd, write) for fd, write in zip(hello.fds, (False, True), strict=True))

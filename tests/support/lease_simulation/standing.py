@@ -14,13 +14,13 @@ _DEPTH: Final = 32
 """Depth of the card's own queue, an upper bound regardless of the line."""
 
 
+@dataclass(slots=True)
 class Line:
     """The page's line for one container on one card."""
 
-    __slots__ = ("deadline", "epoch", "state")
-
-    def __init__(self) -> None:
-        self.state, self.epoch, self.deadline = LineState.CLOSED, 0, 0
+    state: LineState = LineState.CLOSED
+    epoch: int = 0
+    deadline: int = 0
 
     def is_open(self, now: int) -> bool:
         return self.state >= LineState.SOLE or (self.state is LineState.TIMESLICE and now < self.deadline)

@@ -29,21 +29,26 @@ class Call:
     uncredited: int = 0
 
 
-class Client:
-    def __init__(self) -> None:
+class Peer:
+    def __init__(self, preface: bytes) -> None:
         self.window = WINDOW
         self.initial = WINDOW
         self.calls: dict[int, Call] = {}
-        self.out = bytearray(wire.PREFACE + bytes(wire.settings()))
-        self.is_told_to_go = False
+        self.out = bytearray(preface + bytes(wire.settings()))
         self._reader = Reader()
         self._encoder = Encoder()
         self._decoder = Decoder()
-        self._is_first = True
-        self._next = 1
 
     def send(self, frame: Frame) -> None:
         self.out += bytes(frame)
+
+
+class Client(Peer):
+    def __init__(self) -> None:
+        super().__init__(wire.PREFACE)
+        self.is_told_to_go = False
+        self._is_first = True
+        self._next = 1
 
     def open(self, method: str, body: bytes, *, pieces: int = 1, **more: str) -> int:
         stream, self._next = self._next, self._next + 2
@@ -138,22 +143,13 @@ class Client:
             assert call.window <= MAX_WINDOW
 
 
-class Runtime:
+class Runtime(Peer):
     def __init__(self) -> None:
-        self.window = WINDOW
+        super().__init__(b"")
         self.uncredited = 0
-        self.initial = WINDOW
-        self.calls: dict[int, Call] = {}
         self.methods: dict[int, str] = {}
-        self.out = bytearray(bytes(wire.settings()))
-        self._reader = Reader()
-        self._encoder = Encoder()
-        self._decoder = Decoder()
         self._preface = b""
         self._block: tuple[Frame, bytes] | None = None
-
-    def send(self, frame: Frame) -> None:
-        self.out += bytes(frame)
 
     def receive(self, data: bytes) -> None:
         missing = len(wire.PREFACE) - len(self._preface)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import cast
+from typing import Self, cast
 
 from partage_crishim.decisions import Decide, Decision, InterceptedCall, Pass
 from partage_crishim.proxy import ProxyServer
 from partage_crishim.proxy.http2.quota import QuotaLimits
 from rig.client.wait import patient
+from support.fake_runtime import FakeRuntime
+from support.sockets import listening
 from support.splice import wire
 from support.splice.peers import Call, Client, Runtime
 
@@ -31,7 +32,15 @@ class Answering:
         """Applies to connections accepted from now on."""
         self._server: asyncio.AbstractServer | None = None
 
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
     async def start(self) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.unlink(missing_ok=True)
         self._server = await asyncio.start_unix_server(self._serve, self.path)
 
@@ -42,12 +51,18 @@ class Answering:
             writer.close()
         self.connections.clear()
         self.path.unlink(missing_ok=True)
+        await asyncio.sleep(0.02)  # closed transports end in the next iterations of the loop
 
     def flush(self) -> None:
         """Send what a test has queued in a model."""
         for runtime, writer in self.connections:
-            writer.write(bytes(runtime.out))
-            runtime.out.clear()
+            if not writer.is_closing():
+                writer.write(bytes(runtime.out))
+                runtime.out.clear()
+
+    def answer(self, runtime: Runtime, stream: int) -> bytes:
+        """The answer to a call; it names the stream, so that no other's passes for it."""
+        return b"answer %d" % stream
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         runtime = Runtime()
@@ -66,10 +81,21 @@ class Answering:
             runtime.receive(data)
             for stream, call in runtime.calls.items():
                 runtime.credit_call(stream, 1 << 30)
-                if call.is_sent and answers:
-                    runtime.answer(stream, b"answer %d" % stream)
+                if answers and call.is_sent and not call.is_over and not call.was_reset:
+                    runtime.answer(stream, self.answer(runtime, stream))
             runtime.credit(1 << 30)
             self.flush()
+
+
+class RuntimeSocket(Answering):
+    """A fake runtime at a socket, which asserts that its clients follow HTTP/2."""
+
+    def __init__(self, path: Path, runtime: FakeRuntime) -> None:
+        super().__init__(path)
+        self.runtime = runtime
+
+    def answer(self, runtime: Runtime, stream: int) -> bytes:
+        return self.runtime.answer(runtime.methods[stream], runtime.calls[stream].got[5:])
 
 
 class Calling:
@@ -128,7 +154,7 @@ class Stage:
         self.runtime = Answering(folder / "runtime.sock")
         self.path = folder / "splice.sock"
         self.proxy = ProxyServer(self.runtime.path, admission, limits=limits)
-        self.listening = listening_at(self.path)
+        self.listening = listening(self.path)
         self._writers: list[asyncio.StreamWriter] = []
 
     async def connect(self) -> Calling:
@@ -140,16 +166,8 @@ class Stage:
         for writer in self._writers:
             writer.close()
         await self.proxy.close()
-        await self.runtime.stop()
         self.listening.close()
-        await asyncio.sleep(0.02)  # closed transports end in the next iterations of the loop
-
-
-def listening_at(path: Path) -> socket.socket:
-    listening = socket.socket(socket.AF_UNIX)
-    listening.bind(str(path))
-    listening.listen(64)
-    return listening
+        await self.runtime.stop()
 
 
 @asynccontextmanager

@@ -10,32 +10,21 @@ from typing import Any, TypeVar, cast
 import pytest
 
 from partage_advertiser.kubelet import Kubelet, Pods
-from partage_base.cri import CHECKPOINT, GivenDevice, PeerAway, PodResources, ServedContainer, UnaryClient
+from partage_base.cri import CHECKPOINT, PodResources
 from partage_base.cri.device_uses import LOGS
 from partage_base.kube import ApiServer, Unreachable
 from partage_plugins.api.node import DeviceUse
+from support.fake_runtime import FakePodResources
 from unit.advertiser.cards import A, B, card, inventory
 
 T = TypeVar("T")
 GPU = "nvidia.com/gpu"
 
 
-class Told(PodResources):
-    """kubelet with a scripted answer."""
-
-    def __init__(self, *served: ServedContainer, away: bool = False) -> None:
-        super().__init__(UnaryClient(Path("/nowhere")))
-        self._served, self._away = served, away
-
-    async def served(self) -> tuple[ServedContainer, ...]:
-        if self._away:
-            raise PeerAway("kubelet.sock", "is not there")
-        return self._served
-
-
-def _served(pod: str, *devices: str) -> ServedContainer:
-    given = tuple(GivenDevice(GPU, device) for device in devices)
-    return ServedContainer(namespace="default", pod=pod, container="main", given=given)
+def _gave(pod: str, *devices: str) -> FakePodResources:
+    resources = FakePodResources()
+    resources.given["default", pod, "main"] = devices
+    return resources
 
 
 def _recorded(root: Path, *entries: dict[str, Any]) -> None:
@@ -58,7 +47,7 @@ def _in_use(resources: PodResources, root: Path) -> list[DeviceUse] | None:
 
 
 def test_what_kubelet_tells_is_in_use(tmp_path: Path) -> None:
-    assert _in_use(Told(_served("p", "GPU-1::0", "GPU-2")), tmp_path) == [
+    assert _in_use(_gave("p", "GPU-1::0", "GPU-2"), tmp_path) == [
         DeviceUse(resource=GPU, device="GPU-1::0", namespace="default", pod="p", container="main"),
         DeviceUse(resource=GPU, device="GPU-2", namespace="default", pod="p", container="main"),
     ]
@@ -67,7 +56,7 @@ def test_what_kubelet_tells_is_in_use(tmp_path: Path) -> None:
 def test_an_init_container_shows_in_the_record_alone(tmp_path: Path) -> None:
     _recorded(tmp_path, _entry("u1", "GPU-1"))
     _with_logs(tmp_path, "default_p_u1")
-    assert _in_use(Told(_served("p")), tmp_path) == [
+    assert _in_use(_gave("p"), tmp_path) == [
         DeviceUse(resource=GPU, device="GPU-1", namespace="default", pod="p", container="init")
     ]
 
@@ -75,23 +64,25 @@ def test_an_init_container_shows_in_the_record_alone(tmp_path: Path) -> None:
 def test_a_pod_that_has_ended_holds_nothing_though_it_is_recorded(tmp_path: Path) -> None:
     _recorded(tmp_path, _entry("u1", "GPU-1"))
     _with_logs(tmp_path, "default_p_u1")
-    assert _in_use(Told(_served("another")), tmp_path) == []
+    assert _in_use(_gave("another"), tmp_path) == []
 
 
 def test_a_pod_that_kubelet_has_forgotten_holds_nothing(tmp_path: Path) -> None:
     _recorded(tmp_path, _entry("u1", "GPU-1"), _entry("../../..", "GPU-2"))
-    assert _in_use(Told(_served("p")), tmp_path) == []
+    assert _in_use(_gave("p"), tmp_path) == []
 
 
 def test_what_both_name_is_told_once_with_the_pods_name(tmp_path: Path) -> None:
     _recorded(tmp_path, _entry("u1", "GPU-1"))
     _with_logs(tmp_path, "default_p_u1", "nothing_of_kubelets", "x")
-    (use,) = _in_use(Told(_served("p", "GPU-1")), tmp_path) or []
+    (use,) = _in_use(_gave("p", "GPU-1"), tmp_path) or []
     assert use.pod == "p"
 
 
 def test_a_kubelet_that_is_away_is_not_taken_for_one_that_gave_nothing(tmp_path: Path) -> None:
-    assert _in_use(Told(away=True), tmp_path) is None
+    resources = FakePodResources()
+    resources.away = True
+    assert _in_use(resources, tmp_path) is None
 
 
 class Server:

@@ -21,7 +21,7 @@ from partage_cli.support.archive import MOST_FILE_BYTES, Bundle
 from partage_cli.support.log_lines import kept_lines
 from partage_cli.support.redaction import plain
 from partage_plugins.api.keys import INVENTORY, SCHEDULER
-from support.broker import container, held, pod, serving, told
+from support.broker import FakeBroker, container, held, pod, told
 from support.fake_api import FakeApi, Say
 from unit.cli.doctor.made import Made, inventory
 from unit.cli.nodes.test_command import LEASES
@@ -109,7 +109,7 @@ def made_bundle(folder: Path, *words: str) -> tuple[subprocess.CompletedProcess[
             argv = ("support-bundle", "--output", str(found), "--kubeconfig", str(config), *words)
             return await asyncio.to_thread(partage, made.root, *argv)
 
-    with serving(made.root, lambda _: told(container(pod(), held()), findings=(f"it wrote '{PLANTED}'",))):
+    with FakeBroker(made.root, told(container(pod(), held()), findings=(f"it wrote '{PLANTED}'",))):
         done = asyncio.run(whole())
     return done, unpacked(found.read_bytes()) if found.exists() else {}
 

@@ -9,7 +9,7 @@ import pytest
 
 from partage_isolation.wire.messages import Answer, Question, Suspend, Suspended
 from partage_plugins.api.places import SUSPENDED_FILE
-from support.broker import container, held, pod, serving, told
+from support.broker import FakeBroker, container, held, pod, told
 from unit.cli.program import partage
 
 UID = "uid-of-team-a-train"
@@ -38,7 +38,7 @@ def test_only_what_root_suspended_is_resumed(
         path = tmp_path / SUSPENDED_FILE
         path.parent.mkdir(parents=True)
         path.write_text(json.dumps(report))
-    with serving(tmp_path, answer) as broker:
+    with FakeBroker(tmp_path, answer) as broker:
         done = partage(tmp_path, "resume", "train")
         assert (done.returncode != 0, "suspended by the scheduler" in done.stderr) == (is_refused, is_refused)
         assert any(isinstance(each, Suspend) for each in broker.asked) is not is_refused

@@ -10,8 +10,8 @@ import pytest
 
 from partage_base.cri import PeerRefused, RuntimeClient, RuntimeConfig
 from partage_base.cri.runtime_config import read_config
-from unit.cri.test_lists import Recorded
-from unit.crishim.rules import wire
+from support import wire
+from support.fake_runtime import FakeRuntime, InProcess
 
 FOLDERS = ["/etc/cdi", "/var/run/cdi"]
 NVIDIA = {
@@ -89,45 +89,33 @@ def test_what_is_not_containerds_says_nothing(text: bytes) -> None:
     assert RuntimeConfig().program_of("") is None
 
 
-SAYS = containerd(enableExperimentalRestoreViaCreate=False)
-
-
-class Versioned(Recorded):
-    """Answers Version differently from all other calls."""
-
-    def __init__(self, answer: bytes, version: bytes | PeerRefused) -> None:
-        super().__init__(answer)
-        self._version = version
-
-    async def call(self, method: str, request: bytes, *, deadline_s: float, repeatable: bool = True) -> bytes:
-        answer = await super().call(method, request, deadline_s=deadline_s, repeatable=repeatable)
-        if not method.endswith("/Version"):
-            return answer
-        if isinstance(self._version, PeerRefused):
-            raise self._version
-        return self._version
-
-
-def asked_of(version: bytes | PeerRefused, config: bytes = containerd()) -> RuntimeConfig:
-    return asyncio.run(RuntimeClient(Versioned(wire.message((2, wire.pair("config", config))), version)).config())
-
-
-def versioned(version: str, name: str = "containerd") -> bytes:
-    return wire.message((1, "0.1.0"), (2, name), (3, version), (4, "v1"))
+def may_restore(version: str, name: str = "containerd", *, restores: bool | None = None) -> bool:
+    runtime = FakeRuntime()
+    runtime.setup = RuntimeConfig(programs={"runc": "runc"}, restores=restores)
+    runtime.version = name, version
+    return asyncio.run(runtime.client.config()).may_restore
 
 
 def test_versions_that_restore_and_do_not_say_so_may() -> None:
     for version in ("v2.1.0", "2.1.4~ds1-2", "v2.1.0-rc.1", "v2.2.6", "v2.3.0", "v2.3.3-3-gabc"):
-        assert asked_of(versioned(version)).may_restore
+        assert may_restore(version)
     for version in ("v2.0.9", "1.7.35", "v2.2.7", "v2.3.4", "v2.4.0", "v12.1.0", "", "v2", "later"):
-        assert not asked_of(versioned(version)).may_restore
-    assert not asked_of(versioned("2.1.0", "cri-o")).may_restore
-    assert not asked_of(versioned("v2.2.6"), SAYS).may_restore
-    assert not asked_of(PeerRefused("s", 12, "unknown")).may_restore
+        assert not may_restore(version)
+    assert not may_restore("2.1.0", "cri-o")
+    assert not may_restore("v2.2.6", restores=False)
 
 
-class Connected(Recorded):
-    """A RuntimeClient whose connection tests replace."""
+def test_a_runtime_that_does_not_tell_its_version_is_not_known_to_restore() -> None:
+    def answer(method: str, _request: bytes) -> bytes:
+        if method.endswith("/Version"):
+            raise PeerRefused("s", 12, "unknown")
+        return wire.message((2, wire.pair("config", containerd())))
+
+    assert not asyncio.run(RuntimeClient(InProcess(answer)).config()).may_restore
+
+
+class Connected(InProcess):
+    """A client whose connection tests replace."""
 
     made: object | None = None
 
@@ -137,7 +125,9 @@ class Connected(Recorded):
 
 
 def test_it_is_asked_again_once_the_runtime_may_have_started_again() -> None:
-    client = Connected(wire.message((2, wire.pair("golang", "go1.26")), (2, wire.pair("config", SAYS))))
+    says = containerd(enableExperimentalRestoreViaCreate=False)
+    answer = wire.message((2, wire.pair("golang", "go1.26")), (2, wire.pair("config", says)))
+    client = Connected(lambda _method, _request: answer)
     runtime = RuntimeClient(client)
 
     def asked() -> int:

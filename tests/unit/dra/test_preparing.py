@@ -6,8 +6,8 @@ import asyncio
 from pathlib import Path
 from typing import cast
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from partage_base.claim_records import ClaimRecords
 from partage_base.inventory_file import InventoryFile
@@ -18,9 +18,6 @@ from partage_dra.spec_file import SpecFiles
 from partage_plugins.api import (
     GPU,
     Adjustment,
-    Container,
-    ContainerKey,
-    Granted,
     Inventory,
     Mount,
     Namespace,
@@ -32,13 +29,15 @@ from partage_plugins.api.places import CDI_FOLDER, CLAIMS_FOLDER, INVENTORY_FILE
 from partage_plugins.codecs import encode_inventory
 from partage_plugins.errors import PartageError, PluginHung, Refused
 from partage_plugins.framework.node import Adjusted
-from partage_plugins.host import PluginHost
 from rig.client.wait import patient
+from support.fake_host import FakeHost
 from unit.dra.making import ASKED, A, card, claim, part, result
 
 OTHER = ClaimRef(Namespace("team-b"), "other", ClaimUid("77aa"))
 CARD_DEVICE = device_name(A)
 OF_CARD = f"partage.dev/gpu={A}"
+PRELOAD = Mount(container_path="/etc/ld.so.preload", host_path="/run/preload")
+ADJUSTED = Adjusted(adjustment=Adjustment(mounts=(PRELOAD,), cdi=(OF_CARD,)))
 
 
 class Node:
@@ -50,14 +49,8 @@ class Node:
         (root / INVENTORY_FILE).write_bytes(encode_inventory(Inventory(kinds={GPU.name: part(card())})))
         self.claims = {ASKED.uid: claim(result(CARD_DEVICE)), OTHER.uid: claim(result(CARD_DEVICE), uid=OTHER.uid)}
         self.away: PartageError | None = None
-        self.broken: dict[str, tuple[str, ...]] = {}
-        self.fault: PartageError | None = None
-        self.in_use = False
-        self.held: str | None = None
-        self.go = asyncio.Event()
+        self.host = FakeHost(ADJUSTED)
         self.asked = 0
-        self.adjusted: list[tuple[Container, Granted]] = []
-        self.removed_keys: list[ContainerKey] = []
         self.preparing = self.begun()
 
     def begun(self) -> Preparer:
@@ -66,7 +59,7 @@ class Node:
             holdings=Holdings(ClaimRecords(self.root)),
             specs=SpecFiles(self.root),
             inventory=InventoryFile(self.root),
-            host=cast("PluginHost", self),
+            host=self.host,
             claim=self.claim,
         )
 
@@ -76,22 +69,6 @@ class Node:
         if self.away is not None:
             raise self.away
         return self.claims[ref.uid]
-
-    async def adjust(self, container: Container, granted: Granted) -> Adjusted:
-        await asyncio.sleep(0)
-        if self.fault is not None:
-            raise self.fault
-        if container.key == claim_key(ClaimUid(self.held or "")):
-            await self.go.wait()
-        self.adjusted.append((container, granted))
-        mount = Mount(container_path="/etc/ld.so.preload", host_path="/run/preload")
-        adjustment = Adjustment(mounts=(mount,), cdi=(OF_CARD,))
-        return msgspec.convert({"adjustment": adjustment, "unenforced": self.broken}, Adjusted, from_attributes=True)
-
-    async def removed(self, key: ContainerKey) -> None:
-        self.removed_keys.append(key)
-        if self.in_use:
-            raise Refused("a container has it")
 
     def spoil(self, ref: ClaimRef, content: bytes = b"{") -> None:
         """Make the claim's record unreadable."""
@@ -113,7 +90,7 @@ async def test_a_claim_is_put_in_force_and_then_on_record(node: Node) -> None:
     record = await node.preparing.prepare(ASKED)
     assert record.cdi == (claim_device(ASKED.uid), OF_CARD)
     assert [(each.device, each.card) for each in record.devices] == [(CARD_DEVICE, A)]
-    ((container, granted),) = node.adjusted
+    ((container, granted),) = node.host.asked
     assert (container.key, container.is_claim) == (claim_key(ASKED.uid), True)
     assert str(container.pod.uid) == ASKED.uid
     assert granted.grants[GPU.name] == record.grants
@@ -122,7 +99,7 @@ async def test_a_claim_is_put_in_force_and_then_on_record(node: Node) -> None:
 
 async def test_asked_again_it_answers_the_same_without_asking_anybody(node: Node) -> None:
     record = await node.preparing.prepare(ASKED)
-    node.away, node.fault = PartageError("away"), PartageError("away")
+    node.away, node.host.answer = PartageError("away"), PartageError("away")
     assert await node.begun().prepare(ASKED) == record
     assert node.asked == 1
 
@@ -164,23 +141,23 @@ async def test_while_a_record_cannot_be_read_nothing_else_is_given(node: Node) -
 async def test_let_go_of_with_a_record_that_cannot_be_read_kubelet_asks_again(node: Node) -> None:
     await node.preparing.prepare(ASKED)
     node.spoil(ASKED)
-    node.in_use = True
+    node.host.in_use = {claim_key(ASKED.uid)}
     with pytest.raises(Refused, match="a container has it"):
         await node.preparing.release(ASKED)
     await node.preparing.tidy()
     assert node.files == (1, 1)
-    node.in_use = False
+    node.host.in_use.clear()
     await node.preparing.release(ASKED)
     assert node.files == (0, 0)
 
 
 async def test_a_plugin_that_is_slow_with_one_claim_holds_up_no_other(node: Node) -> None:
     async with patient("all are prepared"), asyncio.TaskGroup() as group:
-        node.held = ASKED.uid
+        go = node.host.hold(ASKED.uid)
         slow = group.create_task(node.preparing.prepare(ASKED))
         await node.preparing.prepare(OTHER)
         assert not slow.done()
-        node.go.set()
+        go.set()
     assert node.files == (2, 2)
 
 
@@ -194,14 +171,14 @@ async def test_what_is_being_put_in_force_counts(node: Node) -> None:
 
 @pytest.mark.parametrize("fault", [Refused("no broker"), PluginHung("isolation", "adjust", "took too long")])
 async def test_what_could_not_be_put_in_force_leaves_nothing(node: Node, fault: PartageError) -> None:
-    node.fault = fault
+    node.host.answer = fault
     with pytest.raises(type(fault)):
         await node.preparing.prepare(ASKED)
     assert node.files == (0, 0)
 
 
 async def test_a_limit_that_nothing_enforces_is_refused(node: Node) -> None:
-    node.broken = {"gpu": ("memory",)}
+    node.host.answer = replace(ADJUSTED, unenforced={GPU.name: ("memory",)})
     with pytest.raises(Refused, match="no plugin on this node enforces memory"):
         await node.preparing.prepare(ASKED)
     assert node.files == (0, 0)
@@ -233,29 +210,29 @@ async def test_what_somebody_has_still_counts_after_it_was_let_go_of(node: Node)
     node.claims[ASKED.uid] = claim(result(CARD_DEVICE, "700"))
     node.claims[OTHER.uid] = claim(result(CARD_DEVICE, "700"), uid=OTHER.uid)
     await node.preparing.prepare(ASKED)
-    node.in_use = True
+    node.host.in_use = {claim_key(ASKED.uid)}
     await node.preparing.release(ASKED)
     assert node.files == (1, 1)
     with pytest.raises(Refused, match="kubelet tries again"):
         await node.preparing.prepare(OTHER)
-    node.in_use = False
+    node.host.in_use.clear()
     await node.begun().tidy()
     assert node.files == (0, 0)
 
 
 async def test_let_go_of_while_it_is_used_and_prepared_again_it_stays(node: Node) -> None:
     record = await node.preparing.prepare(ASKED)
-    node.in_use = True
+    node.host.in_use = {claim_key(ASKED.uid)}
     await node.preparing.release(ASKED)
     assert await node.preparing.prepare(ASKED) == record
-    node.in_use = False
+    node.host.in_use.clear()
     await node.preparing.tidy()
     assert node.files == (1, 1)
 
 
 async def test_allocated_anew_it_waits_for_those_that_have_it_as_it_was(node: Node) -> None:
     await node.preparing.prepare(ASKED)
-    node.in_use = True
+    node.host.in_use = {claim_key(ASKED.uid)}
     await node.preparing.release(ASKED)
     node.claims[ASKED.uid] = claim(result(CARD_DEVICE, "500"))
     with pytest.raises(Refused, match="as it was allocated before"):
@@ -264,14 +241,14 @@ async def test_allocated_anew_it_waits_for_those_that_have_it_as_it_was(node: No
 
 async def test_what_was_never_prepared_is_let_go_of_all_the_same(node: Node) -> None:
     await node.preparing.release(ASKED)
-    assert node.removed_keys == [claim_key(ASKED.uid)]
+    assert node.host.told == [claim_key(ASKED.uid)]
 
 
 async def test_who_only_looks_on_has_the_card_and_no_limits(node: Node) -> None:
     node.claims[ASKED.uid] = claim(result(CARD_DEVICE, adminAccess=True))
     record = await node.preparing.prepare(ASKED)
     assert record.grants == ()
-    ((_, granted),) = node.adjusted
+    ((_, granted),) = node.host.asked
     assert not any(GPU.promises(grant, part(card())) for grant in granted.of(GPU))
     node.claims[OTHER.uid] = claim(result(CARD_DEVICE, "1000", "24Gi"), uid=OTHER.uid)
     await node.preparing.prepare(OTHER)
@@ -293,9 +270,9 @@ async def test_a_new_driver_removes_files_of_claims_without_a_record(node: Node)
 
 async def test_a_claim_that_cannot_be_ended_yet_keeps_no_other_from_its_end(node: Node) -> None:
     await node.preparing.prepare(ASKED)
-    node.in_use = True
+    node.host.in_use = {claim_key(ASKED.uid)}
     await node.preparing.release(ASKED)
-    node.in_use = False
+    node.host.in_use.clear()
     (node.root / CLAIMS_FOLDER / "0000.json").mkdir()  # sorts before the other one
     await node.preparing.tidy()
     assert not (node.root / CLAIMS_FOLDER / f"{ASKED.uid}.json").exists()

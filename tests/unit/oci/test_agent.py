@@ -11,7 +11,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -22,16 +21,18 @@ from partage_oci.holds import DoesNotFit, Hold, Holds
 from partage_oci.messages import Create, Delete, Go, Wait
 from partage_oci.placement import Placement
 from partage_oci.records import EngineRecords
-from partage_plugins.api import Adjustment, Container, ContainerKey, Granted, Mount
+from partage_plugins.api import GPU, Adjustment, Mount
 from partage_plugins.api.engines import engine_key
 from partage_plugins.api.keys import CONTAINER
 from partage_plugins.api.places import ENGINES_FOLDER
 from partage_plugins.errors import PartageError, PluginHung, Refused
 from partage_plugins.framework.node import Adjusted
+from support.fake_host import FakeHost
 from unit.oci.test_holds import HOLD_S, IDS, NODE, inventory, registry
 
 ONE, OTHER = IDS[:2]
 SHARE = ("PARTAGE_SHARE=600",)
+ADJUSTED = Adjusted(adjustment=Adjustment(env={"OURS": "1"}, mounts=(Mount(container_path="/p", host_path="/run/p"),)))
 
 
 class Engine:
@@ -82,42 +83,11 @@ class Engine:
             os.close(peer.pidfd)
 
 
-class Broker:
-    """The machine's plugins, and the state of the broker."""
-
-    def __init__(self) -> None:
-        self.prepared: set[ContainerKey] = set()
-        self.entered: set[ContainerKey] = set()
-        self.seen: list[Container] = []
-        self.why: PartageError | None = None
-        self.unenforced: tuple[str, ...] = ()
-        self.held: asyncio.Event | None = None
-        self.waits: str = ""
-
-    async def adjust(self, container: Container, granted: Granted) -> Adjusted:
-        assert granted.gen == 1
-        if container.pod.uid == self.waits and self.held is not None:
-            await self.held.wait()
-        self.seen.append(container)
-        self.prepared.add(container.key)
-        if self.why is not None:
-            raise self.why
-        adjustment = Adjustment(env={"OURS": "1"}, mounts=(Mount(container_path="/p", host_path="/run/p"),))
-        broken = {"gpu": self.unenforced} if self.unenforced else {}
-        return msgspec.convert({"adjustment": adjustment, "unenforced": broken}, Adjusted, from_attributes=True)
-
-    async def removed(self, key: ContainerKey) -> None:
-        await asyncio.sleep(0)
-        if key in self.entered:
-            raise Refused("a container has it")
-        self.prepared.discard(key)
-
-
 class Site:
     """Successive agents on one machine with one card."""
 
     def __init__(self, root: Path) -> None:
-        self.engine, self.broker, self.root = Engine(root), Broker(), root
+        self.engine, self.host, self.root = Engine(root), FakeHost(ADJUSTED), root
         self.agents: list[Agent] = []
         self.unknown = ""
 
@@ -129,7 +99,7 @@ class Site:
             placement=self.placement,
             holds=self.holds,
             records=EngineRecords(self.root),
-            plugins=self.broker,
+            plugins=self.host,
             refresh=lambda: self.unknown,
             policy=AgentPolicy(**policy),
         )
@@ -147,7 +117,7 @@ class Site:
         answer = await self.agent.create(self.engine.bundle(id_, *(env or SHARE)), peer)
         hold = self.holds.of(id_)
         assert hold is not None
-        self.broker.entered.add(hold.record.key)
+        self.host.in_use.add(hold.record.key)
         self.engine.created(id_)
         self.engine.end(process)
         return answer
@@ -190,8 +160,9 @@ async def test_a_container_with_a_share_gets_what_was_prepared_and_our_hook(site
     assert config["process"]["env"] == ["PATH=/bin", "PARTAGE_SHARE=600", "OURS=1"]
     assert json.loads(config["annotations"][CONTAINER])["key"] == key
     assert config["hooks"]["createRuntime"][0]["args"] == [os.readlink(f"/proc/{peer.pid}/exe"), "hook", key]  # noqa: PTH115
-    (container,) = site.broker.seen
+    ((container, granted),) = site.host.asked
     assert (container.key, container.pod.uid, container.pod.namespace) == (key, ONE, "containers")
+    assert granted.gen == 1
     record = EngineRecords(site.root).of(ONE)
     assert record is not None
     assert (record.key, record.pid, record.root) == (key, peer.pid, str(site.root / "runtime"))
@@ -212,30 +183,30 @@ async def test_one_without_our_words_goes_as_it_is(site: Site) -> None:
     before = site.engine.config(ONE)
     assert await site.agent.create(question, peer) == Go()
     assert site.engine.config(ONE) == before
-    assert (site.records, site.broker.seen) == ([], [])
+    assert (site.records, site.host.asked) == ([], [])
 
 
 async def test_nvidias_runtime_runs_those_with_a_share_where_it_is_set(site: Site) -> None:
     site.begin(nvidia_runtime="/usr/bin/nvidia-container-runtime", hook="/opt/partage-oci")
     assert await site.runs(ONE) == Go(runtime="/usr/bin/nvidia-container-runtime")
-    assert site.broker.seen[0].runtime.program == "/usr/bin/nvidia-container-runtime"
+    assert site.host.asked[0][0].runtime.program == "/usr/bin/nvidia-container-runtime"
     assert site.engine.config(ONE)["hooks"]["createRuntime"][0]["path"] == "/opt/partage-oci"
 
 
 @pytest.mark.parametrize("fault", [Refused("partage: no broker answers"), PluginHung("gpu", "partage_adjust", "slow")])
 async def test_nothing_is_left_of_a_create_that_plugins_refuse(site: Site, fault: PartageError) -> None:
-    site.broker.why = fault
+    site.host.answer = fault
     _, peer = site.engine.process()
     question = site.engine.bundle(ONE, *SHARE)
     before = site.engine.config(ONE)
     with pytest.raises(type(fault)):
         await site.agent.create(question, peer)
     assert site.engine.config(ONE) == before
-    assert (site.given_milli, site.records, site.broker.prepared) == (0, [], set())
+    assert (site.given_milli, site.records, site.host.prepared) == (0, [], set())
 
 
 async def test_a_promise_that_nothing_enforces_is_refused(site: Site) -> None:
-    site.broker.unenforced = ("share",)
+    site.host.answer = replace(ADJUSTED, unenforced={GPU.name: ("share",)})
     _, peer = site.engine.process()
     with pytest.raises(Refused, match="share of gpu"):
         await site.agent.create(site.engine.bundle(ONE, *SHARE), peer)
@@ -256,7 +227,7 @@ async def test_one_whose_creator_dies_without_a_container_holds_nothing(site: Si
     assert site.given_milli == 600
     site.engine.end(process)
     await site.stage(ONE, None)
-    assert (site.given_milli, site.records, site.broker.prepared) == (0, [], set())
+    assert (site.given_milli, site.records, site.host.prepared) == (0, [], set())
 
 
 async def test_a_container_holds_its_share_until_nothing_has_it_and_then_its_place(site: Site) -> None:
@@ -264,7 +235,7 @@ async def test_a_container_holds_its_share_until_nothing_has_it_and_then_its_pla
     await site.stage(ONE, "running")
     await site.agent.look()
     assert site.given_milli == 600
-    site.broker.entered.clear()
+    site.host.in_use.clear()
     await site.agent.look()
     await site.stage(ONE, "kept")
     _, peer = site.engine.process()
@@ -276,7 +247,7 @@ async def test_a_container_holds_its_share_until_nothing_has_it_and_then_its_pla
 
 async def test_one_that_its_engine_removed_makes_room_at_once(site: Site) -> None:
     await site.runs(ONE)
-    site.broker.entered.clear()
+    site.host.in_use.clear()
     await site.stage(ONE, "kept")
     site.engine.folder(ONE).rmdir()
     await site.runs(OTHER)
@@ -287,14 +258,14 @@ async def test_one_that_ended_a_moment_ago_keeps_no_other_from_starting(site: Si
     await site.runs(ONE)
     await site.stage(ONE, "running")
     await site.agent.look()  # the look that found it running may still be in progress
-    site.broker.entered.clear()
+    site.host.in_use.clear()
     site.engine.folder(ONE).rmdir()
     await site.runs(OTHER)
     assert site.records == [OTHER]
 
 
 async def test_creates_that_find_no_room_wait_for_no_other_of_them(site: Site) -> None:
-    site.broker.waits, site.broker.held = ONE, asyncio.Event()
+    held = site.host.hold(ONE)
     peers = [site.engine.process()[1] for _ in range(3)]
     first = asyncio.create_task(site.agent.create(site.engine.bundle(ONE, *SHARE), peers[0]))
     await site.stage(ONE, "creating")
@@ -303,7 +274,7 @@ async def test_creates_that_find_no_room_wait_for_no_other_of_them(site: Site) -
     )
     refused = await asyncio.gather(*others, return_exceptions=True)
     assert [type(each) for each in refused] == [DoesNotFit, DoesNotFit]
-    site.broker.held.set()
+    held.set()
     assert await first == Go()
 
 
@@ -311,7 +282,7 @@ async def test_a_delete_is_looked_at_once_its_process_has_ended_and_never_believ
     await site.runs(ONE)
     await site.stage(ONE, "running")
     await site.agent.look()  # the look that found it running may still be in progress
-    site.broker.entered.clear()
+    site.host.in_use.clear()
     deletes, peer = site.engine.process()
     site.agent.delete(Delete(id=ONE), peer)
     site.agent.delete(Delete(id=OTHER), peer)
@@ -329,25 +300,25 @@ async def test_a_delete_while_a_container_is_created_ends_nothing(site: Site) ->
     site.agent.delete(Delete(id=ONE), other)
     site.engine.end(deletes)
     await site.agent.look()
-    assert (site.given_milli, len(site.broker.prepared)) == (600, 1)
+    assert (site.given_milli, len(site.host.prepared)) == (600, 1)
     site.engine.end(creates)
     await site.stage(ONE, None)
 
 
 async def test_a_plugin_that_is_slow_with_one_container_holds_up_no_other(site: Site) -> None:
-    site.broker.waits, site.broker.held = ONE, asyncio.Event()
+    held = site.host.hold(ONE)
     (_, slow), (_, peer) = site.engine.process(), site.engine.process()
     waiting = asyncio.create_task(site.agent.create(site.engine.bundle(ONE, "PARTAGE_SHARE=300"), slow))
     await site.stage(ONE, "creating")
     assert await site.agent.create(site.engine.bundle(OTHER, "PARTAGE_SHARE=300"), peer) == Go()
     assert not waiting.done()
-    site.broker.held.set()
+    held.set()
     assert await waiting == Go()
     assert site.given_milli == 600
 
 
 async def test_one_that_goes_while_it_is_answered_leaves_nothing(site: Site) -> None:
-    site.broker.waits, site.broker.held = ONE, asyncio.Event()
+    site.host.hold(ONE)
     process, peer = site.engine.process()
     waiting = asyncio.create_task(site.agent.create(site.engine.bundle(ONE, *SHARE), peer))
     await site.stage(ONE, "creating")
@@ -366,7 +337,7 @@ async def test_another_agent_counts_all_before_it_answers_the_first(site: Site) 
     _, peer = site.engine.process()
     with pytest.raises(Refused, match="no card has a share of 600 milli left"):
         await site.agent.create(site.engine.bundle(OTHER, *SHARE), peer)
-    site.broker.entered.clear()
+    site.host.in_use.clear()
     site.engine.folder(ONE).rmdir()
     await site.agent.look()
     assert (site.given_milli, site.records) == (0, [])
@@ -380,7 +351,7 @@ async def test_another_agent_lets_go_of_what_died_with_the_first(site: Site) -> 
     await site.again()
     assert site.given_milli == 600
     await site.agent.look()
-    assert (site.given_milli, site.records, site.broker.prepared) == (0, [], set())
+    assert (site.given_milli, site.records, site.host.prepared) == (0, [], set())
 
 
 @pytest.mark.parametrize("step", ["record", "config"])
@@ -396,7 +367,7 @@ async def test_whoever_asks_again_after_an_agent_died_gets_the_same_once(site: S
     assert await site.agent.create(question, peer) == Go()
     assert (site.given_milli, [each.record.n for each in site.holds]) == (600, [1])
     assert len(site.engine.config(ONE)["hooks"]["createRuntime"]) == 1
-    assert len({each.key for each in site.broker.seen}) == 1
+    assert len({each.key for each, _ in site.host.asked}) == 1
 
 
 async def test_a_last_run_that_still_has_its_cards_keeps_a_container_from_starting(
@@ -416,7 +387,7 @@ async def test_it_tells_who_holds_a_share_and_how_long_a_place_is_kept(site: Sit
     await site.stage(ONE, "running")
     (held,) = site.agent.tell().containers
     assert (held.id, held.stage, held.kept_s, held.grants[0].share_milli) == (ONE, "running", None, 600)
-    site.broker.entered.clear()
+    site.host.in_use.clear()
     await site.agent.look()
     (held,) = site.agent.tell().containers
     assert held.stage == "kept"
@@ -441,7 +412,7 @@ async def test_who_waits_gets_the_room_of_a_container_that_was_removed(site: Sit
     while not said:  # noqa: ASYNC110  it is said within this loop
         await asyncio.sleep(0)
     site.engine.folder(ONE).rmdir()
-    site.broker.entered.clear()
+    site.host.in_use.clear()
     await site.agent.look()
     await waiting
 
@@ -460,14 +431,14 @@ async def test_a_runtime_that_is_gone_keeps_no_other_share_held(site: Site) -> N
     await site.runs(ONE, "PARTAGE_SHARE=300")
     process, peer = site.engine.process()
     await site.agent.create(replace(site.engine.bundle(OTHER, "PARTAGE_SHARE=300"), runtime="/gone/runc"), peer)
-    site.broker.entered.add(engine_key(OTHER, 1))
+    site.host.in_use.add(engine_key(OTHER, 1))
     site.engine.created(OTHER)
     site.engine.end(process)
     await site.stage(OTHER, "running")
     for id_ in (ONE, OTHER):
         site.engine.folder(id_).rmdir()
     await site.agent.look()
-    site.broker.entered.discard(engine_key(ONE, 1))
+    site.host.in_use.discard(engine_key(ONE, 1))
     for _ in range(2):
         await site.agent.look()
     assert site.given_milli == 300
@@ -479,7 +450,7 @@ async def test_what_its_engine_removed_without_ending_it_is_killed(site: Site) -
     runtime.chmod(0o755)
     process, peer = site.engine.process()
     await site.agent.create(replace(site.engine.bundle(ONE, *SHARE), runtime=str(runtime)), peer)
-    site.broker.entered.add(engine_key(ONE, 1))
+    site.host.in_use.add(engine_key(ONE, 1))
     site.engine.created(ONE)
     site.engine.end(process)
     await site.stage(ONE, "running")
@@ -497,6 +468,6 @@ async def test_what_its_engine_removed_without_ending_it_is_killed(site: Site) -
     await site.agent.look()
     assert killed.exists()
     assert site.given_milli == 600, "until the broker has seen it end"
-    site.broker.entered.clear()
+    site.host.in_use.clear()
     await site.agent.look()
     assert site.given_milli == 0

@@ -113,7 +113,7 @@ async def test_a_word_opens_the_page_of_a_machine_once() -> None:
 async def test_a_machine_shows_what_its_broker_tells_and_says_when_that_is_away(tmp_path: Path) -> None:
     told = broker.told(broker.container(broker.pod(), broker.held()))
     board = Board(Facts(at=nothing_known().at, is_cluster=False))
-    with broker.serving(tmp_path, lambda _question: told):
+    with broker.FakeBroker(tmp_path, told):
         async with beside(MachineReader(tmp_path, board).run()):
             await until(lambda: board.facts.workloads)
     assert [each.title for each in board.facts.workloads] == ["team-a/train-0"]
@@ -124,7 +124,7 @@ async def test_a_machine_shows_what_its_broker_tells_and_says_when_that_is_away(
 @pytest.mark.slow  # it starts a process
 async def test_the_command_prints_an_address_that_works_once(tmp_path: Path) -> None:
     told = broker.told(broker.container(broker.pod(), broker.held()))
-    with broker.serving(tmp_path, lambda _question: told):
+    with broker.FakeBroker(tmp_path, told):
         process = await asyncio.create_subprocess_exec(
             *PARTAGE, "--root", tmp_path, "ui", "--port", "0", env=environment(), stdout=subprocess.PIPE
         )

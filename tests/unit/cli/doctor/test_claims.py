@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from partage_cli.doctor.findings import Severity
 from partage_plugins.api import GPU, Inventory
 from partage_plugins.api.places import CLAIMS_FOLDER, DRA_REGISTRATION, DRA_SOCKET, INVENTORY_FILE
 from partage_plugins.codecs import encode_inventory
+from support.sockets import listening
 from unit.cli.doctor.made import Made, only
 from unit.gpu_node.nodes import CARDS, part
 
@@ -34,19 +34,15 @@ def with_cards_for_claims(made: Made) -> Made:
 
 
 @contextmanager
-def listening(made: Made, *paths: str) -> Generator[None]:
+def answering(made: Made, *paths: str) -> Generator[None]:
     with ExitStack() as stack:
         for path in paths:
-            at = made.root / path
-            at.parent.mkdir(parents=True, exist_ok=True)
-            server = stack.enter_context(socket.socket(socket.AF_UNIX))
-            server.bind(str(at))
-            server.listen()
+            stack.enter_context(listening(made.root / path))
         yield
 
 
 def test_a_driver_that_answers_is_well(made: Made) -> None:
-    with listening(made, DRA_REGISTRATION, DRA_SOCKET):
+    with answering(made, DRA_REGISTRATION, DRA_SOCKET):
         finding = only(claims(made.node))
     assert (finding.status, finding.found) == (
         Severity.OK,
@@ -56,7 +52,7 @@ def test_a_driver_that_answers_is_well(made: Made) -> None:
 
 @pytest.mark.parametrize(("there", "who"), [((), "kubelet finds no"), ((DRA_REGISTRATION,), "no DRA driver answers")])
 def test_one_that_is_away_is_wrong(made: Made, there: tuple[str, ...], who: str) -> None:
-    with listening(made, *there):
+    with answering(made, *there):
         finding = only(claims(made.node))
     assert finding.status is Severity.WRONG
     assert finding.found.startswith(who)
@@ -65,7 +61,7 @@ def test_one_that_is_away_is_wrong(made: Made, there: tuple[str, ...], who: str)
 
 def test_a_record_that_cannot_be_read_is_wrong(made: Made) -> None:
     made.write(f"{CLAIMS_FOLDER}/5f0c.json")
-    with listening(made, DRA_REGISTRATION, DRA_SOCKET):
+    with answering(made, DRA_REGISTRATION, DRA_SOCKET):
         _, finding = claims(made.node)
     assert finding.found == "records of 1 claims can't be read (5f0c), so no further claim is prepared"
 
@@ -74,6 +70,6 @@ def test_where_no_card_is_for_claims_there_is_nothing_to_say_but_of_those_that_s
     made.write(INVENTORY_FILE).write_bytes(encode_inventory(Inventory(kinds={GPU.name: part(*CARDS)})))
     assert not list(claims(made.node))
     made.write(f"{CLAIMS_FOLDER}/5f0c.json")
-    with listening(made, DRA_REGISTRATION, DRA_SOCKET):
+    with answering(made, DRA_REGISTRATION, DRA_SOCKET):
         first, *_ = claims(made.node)
     assert first.found == "1 claims are in force, and no card is for claims any more"

@@ -17,7 +17,7 @@ from partage_cli.doctor.output import as_text, report, summary
 from partage_cli.machine.setup.decision import Decision, write_decision
 from partage_cli.tables import as_json
 from partage_plugins.api.places import CRISHIM_CONDITION
-from support.broker import serving, told
+from support.broker import FakeBroker, told
 from unit.cli.doctor.made import Made
 from unit.cli.program import partage
 
@@ -40,7 +40,7 @@ def made(tmp_path: Path) -> Iterator[Made]:
     for name in OBJECTS:
         made.write(f"usr/local/lib/partage/0.1.0/{name}")
     how = told(library=str(made.root / "usr/local/lib/partage/0.1.0"))
-    with made.advertiser(), serving(made.root, lambda _: how):
+    with made.advertiser(), FakeBroker(made.root, how):
         yield made
 
 

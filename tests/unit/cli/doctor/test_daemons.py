@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import socket
-import subprocess
-import sys
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +15,9 @@ from partage_cli.doctor.findings import Finding, Severity
 from partage_cli.doctor.local_node import Unseen
 from partage_cli.doctor.runtimes import Runtime, runtime_at
 from partage_plugins.api.places import ADVERTISER_LOCK, CRISHIM_CONDITION
+from support.fake_runtime import FakeRuntime
+from support.sockets import listening
+from support.splice.sockets import RuntimeSocket
 from unit.cli.doctor.made import Made, only
 
 SPOKE = "run/partage/crishim/kubelet-spoke"
@@ -26,14 +27,6 @@ SPOKE = "run/partage/crishim/kubelet-spoke"
 def made() -> Iterator[Made]:
     with TemporaryDirectory() as folder:  # a socket's path must be short
         yield Made(Path(folder))
-
-
-def listening(path: Path) -> socket.socket:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    server = socket.socket(socket.AF_UNIX)
-    server.bind(str(path))
-    server.listen()
-    return server
 
 
 def test_a_socket_that_is_not_there_and_one_that_nobody_listens_on_are_wrong(made: Made) -> None:
@@ -50,22 +43,11 @@ def test_one_that_listens_and_never_answers_is_waited_for_no_longer_than_its_dea
     assert finding.found == "does not answer: no answer to Version within 2 s"
 
 
-@pytest.mark.slow
-def test_one_that_answers_says_for_whom(made: Made) -> None:
-    """The answer is shown as received: here a third-party server answers with test data."""
-    path = made.root / "peer.sock"
-    code = (
-        "import sys; sys.path[:0] = sys.argv[3:]; from support import grpc_peer; "
-        "grpc_peer.ANSWERS['Version'] = lambda *_: bytes.fromhex(sys.argv[2]); grpc_peer.main()"
-    )
-    answered = b"\x0a\x050.1.0\x12\x0acontainerd\x1a\x062.3.4\x1b"  # its version ends with an escape character
-    argv = [sys.executable, "-c", code, str(path), answered.hex(), *sys.path]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as peer:
-        assert peer.stdout is not None
-        assert peer.stdout.readline() == "listening\n"
-        answer = runtime_at(path)
-        peer.kill()
-    assert answer == Runtime("containerd", "2.3.4?")
+async def test_one_that_answers_says_for_whom(made: Made) -> None:
+    runtime = FakeRuntime()
+    runtime.version = "containerd", "2.3.4\x1b"
+    async with RuntimeSocket(made.root / "peer.sock", runtime) as peer:
+        assert await asyncio.to_thread(runtime_at, peer.path) == Runtime("containerd", "2.3.4?")
 
 
 def condition(made: Made, *faults: Fault) -> Finding:

@@ -11,7 +11,7 @@ from partage_cli.doctor.findings import Severity
 from partage_cli.doctor.turns import PAGE, turns
 from partage_isolation.library import pages
 from partage_isolation.wire.messages import BrokerLoss, BrokerReport
-from support.broker import serving, told
+from support.broker import FakeBroker, told
 from unit.cli.doctor.made import Made, only
 
 
@@ -43,7 +43,7 @@ def dividing(
     ids=lambda each: each if isinstance(each, str) else "",
 )
 def test_it_says_by_which_policy_and_what_holds_without_a_broker(made: Made, answer: BrokerReport, found: str) -> None:
-    with serving(made.root, lambda _: answer):
+    with FakeBroker(made.root, answer):
         finding = only(turns(made.node))
     assert (finding.status, finding.found) == (Severity.OK, found)
 
@@ -51,19 +51,19 @@ def test_it_says_by_which_policy_and_what_holds_without_a_broker(made: Made, ans
 def test_a_card_whose_index_nobody_knows_is_named_by_its_id(made: Made) -> None:
     answer = dividing("virtual-time", of_card="caps")
     (card,) = answer.cards
-    with serving(made.root, lambda _: replace(answer, cards=(replace(card, index=None),))):
+    with FakeBroker(made.root, replace(answer, cards=(replace(card, index=None),))):
         assert f"but caps on {card.card};" in only(turns(made.node)).found
 
 
 def test_the_policy_that_is_there_for_comparison_is_warned_of(made: Made) -> None:
-    with serving(made.root, lambda _: dividing("virtual-time", of_card="gemini")):
+    with FakeBroker(made.root, dividing("virtual-time", of_card="gemini")):
         finding = only(turns(made.node))
     assert finding.status is Severity.WARNING
     assert "gemini on card 0" in finding.found
 
 
 def test_a_broker_that_knows_nothing_of_time_is_older_than_this(made: Made) -> None:
-    with serving(made.root, lambda _: told()):
+    with FakeBroker(made.root, told()):
         finding = only(turns(made.node))
     assert finding.status is Severity.WARNING
     assert "older version" in finding.found
@@ -76,7 +76,7 @@ def test_without_a_broker_nobody_knows(made: Made) -> None:
 def test_a_broker_that_could_not_start_again_is_wrong_before_it_has_to(made: Made) -> None:
     helper = made.write(f"usr/local/lib/partage/{PAGE}")
     library = made.root / "usr/local/lib/partage/0.1.0"
-    with serving(made.root, lambda _: dividing("virtual-time", library=str(library))):
+    with FakeBroker(made.root, dividing("virtual-time", library=str(library))):
         assert only(turns(made.node)).status is Severity.OK
         helper.unlink()
         _, finding = turns(made.node)

@@ -11,7 +11,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from partage_isolation.wire.messages import Answer, LimitsSet, Question, Rejection, SetLimits
-from support.broker import CARD, GIB, container, held, pod, serving, time_told, told
+from support.broker import CARD, GIB, FakeBroker, container, held, pod, time_told, told
 from unit.cli.program import partage
 
 pytestmark = pytest.mark.slow
@@ -38,7 +38,7 @@ class Limited:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Iterator[Path]:
-    with serving(tmp_path, Limited()):
+    with FakeBroker(tmp_path, Limited()):
         yield tmp_path
 
 

@@ -21,7 +21,7 @@ from partage_oci.words import NAMESPACE
 from partage_plugins.api import PodName, PodRef, PodUid
 from partage_plugins.api.places import BROKER_SOCKET
 from rig.client.wait import until
-from support.broker import container, held, pod, serving, told
+from support.broker import FakeBroker, container, held, pod, told
 from unit.cli.program import PARTAGE, environment, partage
 
 pytestmark = pytest.mark.slow
@@ -77,7 +77,7 @@ class Terminal:
 
 
 def test_once_for_people_and_for_programs(root: Path) -> None:
-    with serving(root, lambda _: HOW):
+    with FakeBroker(root, HOW):
         shown, programs = partage(root, "top", "--once"), partage(root, "top", "--once", "-o", "json")
     assert (shown.returncode, programs.returncode) == (0, 0)
     assert re.search(r"^team-a/train-0 +main +0 .* 5 GiB +8 GiB ", shown.stdout, flags=re.MULTILINE)
@@ -87,7 +87,7 @@ def test_once_for_people_and_for_programs(root: Path) -> None:
 
 def test_where_cards_are_simulated_every_screen_says_so(root: Path) -> None:
     write_decision(root, Decision(simulated="h100", cards=1))
-    with serving(root, lambda _: HOW):
+    with FakeBroker(root, HOW):
         shown, data = partage(root, "top", "--once"), partage(root, "top", "--once", "-o", "json")
         limits = partage(root, "limits", "train-0")
     assert shown.stdout.splitlines()[1] == SIMULATED
@@ -117,7 +117,7 @@ def test_containers_of_engines_have_the_names_that_these_give(monkeypatch: pytes
 
 
 def test_where_the_output_is_no_terminal_once_is_enough(root: Path) -> None:
-    with serving(root, lambda _: HOW):
+    with FakeBroker(root, HOW):
         assert partage(root, "top").returncode == 0
 
 
@@ -135,7 +135,7 @@ def test_without_a_broker_and_a_cluster_there_is_one_line_and_exit_code_1(
 def test_programs_that_follow_get_a_line_each_time(root: Path) -> None:
     argv = [*PARTAGE, "--root", str(root), "top", "-o", "json", "--every", "0.1"]
     with (
-        serving(root, lambda _: HOW),
+        FakeBroker(root, HOW),
         subprocess.Popen(argv, stdout=subprocess.PIPE, env=environment()) as following,
     ):
         assert following.stdout is not None
@@ -146,10 +146,10 @@ def test_programs_that_follow_get_a_line_each_time(root: Path) -> None:
 
 
 def test_it_is_drawn_anew_until_somebody_presses_q(root: Path) -> None:
-    with serving(root, lambda _: HOW) as broker:
+    with FakeBroker(root, HOW) as broker:
         terminal = Terminal(root)
         terminal.until(lambda seen: "5 GiB" in seen)
-        broker.answering = lambda _: told(container(pod(), held(charged_bytes=6 << 30)))
+        broker.answering = told(container(pod(), held(charged_bytes=6 << 30)))
         drawn = terminal.until(lambda seen: "6 GiB" in seen)
         assert "\x1b[32m" in drawn
         terminal.press("q")
@@ -158,19 +158,19 @@ def test_it_is_drawn_anew_until_somebody_presses_q(root: Path) -> None:
 
 
 def test_a_broker_that_goes_away_is_told_and_waited_for(root: Path) -> None:
-    with serving(root, lambda _: HOW):
+    with FakeBroker(root, HOW):
         terminal = Terminal(root)
         terminal.until(lambda seen: "5 GiB" in seen)
     drawn = terminal.until(lambda seen: "no broker answers" in seen and "REFUSED" in seen.split("no broker", 1)[1])
     assert "train-0" in drawn
-    with serving(root, lambda _: told(container(pod("after"), held()))):
+    with FakeBroker(root, told(container(pod("after"), held()))):
         terminal.until(lambda seen: "team-a/after" in seen)
         terminal.process.send_signal(signal.SIGINT)
         assert terminal.ended() == 0
 
 
 def test_a_plain_terminal_gets_no_colours(root: Path) -> None:
-    with serving(root, lambda _: HOW):
+    with FakeBroker(root, HOW):
         terminal = Terminal(root, NO_COLOR="1")
         drawn = terminal.until(lambda seen: seen.count("5 GiB") > 1)
         terminal.process.terminate()

@@ -1,7 +1,6 @@
 """A node in a folder with a real crishim process, a runtime behind it, and kubelet's calls in front of it.
 
-The runtime implements CRI as far as crishim uses it; one sandbox runs under NVIDIA's handler, so that a whole card is
-given by a variable and no driver is needed.
+One sandbox runs under NVIDIA's handler, so that a whole card is given by a variable and no driver is needed.
 """
 
 from __future__ import annotations
@@ -26,12 +25,11 @@ from partage_base.condition import Condition
 from partage_plugins.api.places import CRISHIM_CONDITION, INVENTORY_FILE
 from rig.client.wait import patient
 from rig.patience import Log
-from support.splice import wire as http2
-from support.splice.peers import Runtime
-from support.splice.sockets import Answering, Calling
-from unit.crishim.rules import wire
+from support.fake_runtime import FakeRuntime
+from support.splice.sockets import Calling, RuntimeSocket
+from support.splice.wire import CREATE
 from unit.crishim.rules.allocations import CARD, KEY, NODE, WHOLE, allocation, inventory, signed
-from unit.crishim.rules.requests import UID, Create, Seen
+from unit.crishim.rules.requests import Create, Seen
 from unit.keyring.samples import write_public
 
 SOCKET: Final = "run/partage/crishim.sock"
@@ -47,40 +45,6 @@ GRANTED: Final = Create(annotations=signed(allocation(WHOLE)))
 BOARD: Final = Create(
     annotations=signed(allocation(containers={"main": {"fpga": [{"board": "fpga0"}]}})), container="main"
 )
-_SANDBOXES: Final = [
-    wire.message((1, name), (2, wire.message((2, uid))), (7, handler))
-    for name, uid, handler in (("sandbox-1", UID, "nvidia"), ("sandbox-2", "1-2", ""))
-]
-_ANSWERS: Final = {"ListPodSandbox": wire.message(*((1, each) for each in _SANDBOXES))}
-
-
-class CriRuntime(Answering):
-    """Answers each call, and records what it was asked to create."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self.created: list[Seen] = []
-
-    def flush(self) -> None:
-        """Send to the clients that are still connected: those that are gone must not affect the others."""
-        self.connections = [each for each in self.connections if not each[1].transport.is_closing()]
-        super().flush()
-
-    async def _talk(self, runtime: Runtime, reader: asyncio.StreamReader) -> None:
-        answered: set[int] = set()
-        while data := await reader.read(1 << 16):
-            runtime.receive(data)
-            for stream, call in runtime.calls.items():
-                runtime.credit_call(stream, 1 << 30)
-                if call.is_sent and stream not in answered:
-                    answered.add(stream)
-                    method = runtime.methods[stream].rpartition("/")[2]
-                    if method == "CreateContainer":
-                        self.created.append(Seen(call.got[5:]))
-                    runtime.answer(stream, _ANSWERS.get(method, b""))
-            runtime.credit(1 << 30)
-            self.flush()
 
 
 class Node:
@@ -88,7 +52,9 @@ class Node:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.runtime = CriRuntime(root / RUNTIME)
+        self.runtime = FakeRuntime()
+        self.runtime.handlers["sandbox-1"] = "nvidia"
+        self.runtime_socket = RuntimeSocket(root / RUNTIME, self.runtime)
         self.process: subprocess.Popen[bytes] | None = None
         self.log = root / "log"
         self.flags: tuple[str, ...] = ()
@@ -173,16 +139,16 @@ class Node:
         """The result of the call: the message of a refusal, or the request that the runtime got."""
         reader, writer = await self._connected()
         try:
-            before = len(self.runtime.created)
-            call = await Calling(reader, writer).call(http2.CREATE, create.bytes())
+            self.runtime.created.clear()
+            call = await Calling(reader, writer).call(CREATE, create.bytes())
         finally:
             writer.close()
         said = dict(call.headers)
         if said["grpc-status"] != "0":
             assert said["grpc-status"] == "9", said
             return said["grpc-message"]
-        assert len(self.runtime.created) == before + 1
-        return self.runtime.created[-1]
+        (created,) = self.runtime.created
+        return Seen(created)
 
     async def starts_what_asks_for_nothing(self) -> None:
         """Ordinary containers pass unchanged, and the guard keeps those without a grant from cards."""
@@ -226,10 +192,8 @@ async def a_node() -> AsyncGenerator[Node, None]:
     """A node with a running runtime; nothing is left afterwards."""
     with TemporaryDirectory() as folder:  # a socket's path must be short
         node = Node(Path(folder))
-        await node.runtime.start()
-        try:
-            yield node
-        finally:
-            node.kill()
-            await node.runtime.stop()
-            await asyncio.sleep(0.02)  # closed connections end in the next turns of the loop
+        async with node.runtime_socket:
+            try:
+                yield node
+            finally:
+                node.kill()

@@ -212,10 +212,10 @@ async def test_where_those_cannot_be_read_either_it_takes_what_is_good_of_the_ne
 
 async def test_a_runtime_that_comes_later_is_found() -> None:
     async with a_node() as node:
-        await node.runtime.stop()
+        await node.runtime_socket.stop()
         node.start()
         await node.until_told("runtime")
-        await node.runtime.start()
+        await node.runtime_socket.start()
         await node.until_told()
         await node.starts_what_asks_for_nothing()
         await node.honours()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import socket
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from partage_base.cri import RuntimeConfig
 from partage_base.daemon.health import Health
 from partage_crishim.condition import ConditionFile, RuntimeProbe
 from partage_crishim.proxy import Counters
+from support.sockets import listening
 
 KEYS = Fault("keys", "no key verifies")
 
@@ -65,9 +65,7 @@ async def _restores_until_mended(path: Path) -> list[list[str]]:
         return setup.pop(0)
 
     runtime = path.parent / "runtime.sock"
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(str(runtime))
-        listening.listen()
+    with listening(runtime):
         looking = ConditionFile(path, Health(), RuntimeProbe(runtime, Counters(), config), list)
         for _ in range(2):
             await looking.look()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from unit.crishim.rules import wire
+from support import wire
 
 UID: Final = "8f6b1a52-6f1e-4c3e-9b39-8a1a1f0c2d11"
 POD_PIDS, NODE_PIDS, TARGET_PIDS = 0, 2, 3

@@ -4,24 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from partage_base.cri import (
-    CHECKPOINT,
-    CriError,
-    GivenDevice,
-    ListedContainer,
-    ListedSandbox,
-    PeerAway,
-    PodResources,
-    RuntimeClient,
-    RuntimeConfig,
-    ServedContainer,
-    UnaryClient,
-)
+from partage_base.cri import CHECKPOINT, RuntimeConfig
 from partage_crishim.admission import AuditEvent
 from partage_crishim.decisions import CREATE_CONTAINER, Code, Decision, Ending, InterceptedCall, Pass, Refuse, Rewrite
 from partage_crishim.grants import GrantPolicy, default_roots
@@ -29,15 +17,14 @@ from partage_crishim.parts import Parts, Policy
 from partage_crishim.rules.guard import GuardPolicy
 from partage_plugins.api import (
     Adjustment,
-    Container,
-    ContainerKey,
-    Granted,
     Kind,
     PluginName,
     Promise,
 )
 from partage_plugins.framework.node import Adjusted
-from partage_plugins.host import HostSettings, PluginHost
+from partage_plugins.host import PluginHost
+from support.fake_host import FakeHost
+from support.fake_runtime import FakePodResources, FakeRuntime
 from unit.crishim.rules.allocations import KEY, NODE, inventory
 from unit.crishim.rules.requests import UID, Create, Seen
 from unit.keyring.samples import write_public
@@ -46,138 +33,6 @@ ENFORCED: Mapping[Kind, tuple[Promise, ...]] = {Kind("gpu"): ("memory", "share",
 RUNC = RuntimeConfig(
     cdi=True, spec_folders=("/etc/cdi", "/var/run/cdi"), default_handler="runc", programs={"runc": "/usr/bin/runc"}
 )
-NOWHERE = UnaryClient(Path("/nonexistent"))
-
-
-class FakeRuntime(RuntimeClient):
-    """A runtime with the containers that a test adds."""
-
-    def __init__(self) -> None:
-        super().__init__(NOWHERE)
-        self.listed: dict[str, ListedContainer] = {}
-        self.powers: dict[str, frozenset[str] | None] = {}
-        """Capabilities of a container's processes, by its id; of other containers they are unknown."""
-        self.devices: dict[str, tuple[str, ...]] = {}
-        """A container's CDI devices, by its id."""
-        self.handlers: dict[str, str] = {}
-        self.setup: RuntimeConfig | CriError = RUNC
-        self.gone: set[str] = set()
-        self.away = False
-        self.listings = 0
-        self.meanwhile: Callable[[], None] | None = None
-        """Called once, after the next listing is made and before it is returned."""
-
-    async def config(self) -> RuntimeConfig:
-        self._asked()
-        if isinstance(self.setup, CriError):
-            raise self.setup
-        return self.setup
-
-    async def containers(self) -> tuple[ListedContainer, ...]:
-        self._asked()
-        self.listings += 1
-        before = tuple(self.listed.values())
-        await asyncio.sleep(0)
-        meanwhile, self.meanwhile = self.meanwhile, None
-        if meanwhile is not None:
-            meanwhile()
-        return before
-
-    async def capabilities(self, container_id: str) -> frozenset[str] | None:
-        self._asked()
-        return self.powers.get(container_id)
-
-    async def cdi_devices(self, container_id: str) -> tuple[str, ...] | None:
-        self._asked()
-        return self.devices.get(container_id)
-
-    async def sandboxes(self) -> tuple[ListedSandbox, ...]:
-        self._asked()
-        uids = {UID, *(each.pod_uid for each in self.listed.values())} - self.gone
-        return tuple(ListedSandbox(id=f"s-{uid}", pod_uid=uid, runtime_handler="") for uid in uids)
-
-    async def sandbox(self, sandbox_id: str) -> ListedSandbox | None:
-        self._asked()
-        if sandbox_id in self.gone:
-            return None
-        return ListedSandbox(id=sandbox_id, pod_uid=UID, runtime_handler=self.handlers.get(sandbox_id, ""))
-
-    def _asked(self) -> None:
-        if self.away:
-            raise PeerAway("containerd.sock", "is not there")
-
-    def create(self, request: bytes, create: Create, *, exited: bool = False) -> str:
-        """Create the container as a runtime would; return its id."""
-        id_ = f"c-{create.uid}-{create.container}-{create.attempt}"
-        annotations = {key.decode(): value.decode() for key, value in Seen(request).annotations.items()}
-        self.put(id_, annotations, pod=create.uid, container=create.container, exited=exited, sandbox=create.sandbox)
-        every = ("CAP_SYS_ADMIN", "CAP_SYS_PTRACE") if create.privileged else ()
-        self.powers[id_] = frozenset(("CAP_KILL", *every, *(f"CAP_{name}" for name in create.capabilities)))
-        return id_
-
-    def put(  # noqa: PLR0913  a container as it is listed
-        self,
-        id_: str,
-        annotations: Mapping[str, str],
-        *,
-        pod: str,
-        container: str,
-        exited: bool = False,
-        sandbox: str = "s",
-    ) -> None:
-        self.listed[id_] = ListedContainer(
-            id=id_, sandbox_id=sandbox, name=container, pod_uid=pod, exited=exited, annotations=annotations
-        )
-
-
-class FakePodResources(PodResources):
-    """Devices given by kubelet's device manager, as scripted by a test."""
-
-    def __init__(self) -> None:
-        super().__init__(NOWHERE)
-        self.given: dict[tuple[str, str, str], tuple[str, ...]] = {}
-        self.resource = "nvidia.com/gpu"
-        self.away = False
-        self.asked = 0
-
-    async def served(self) -> tuple[ServedContainer, ...]:
-        self.asked += 1
-        if self.away:
-            raise PeerAway("kubelet.sock", "is not there")
-        return tuple(
-            ServedContainer(
-                namespace=namespace,
-                pod=pod,
-                container=container,
-                given=tuple(GivenDevice(self.resource, device) for device in devices),
-            )
-            for (namespace, pod, container), devices in self.given.items()
-        )
-
-
-class FakeHost(PluginHost):
-    """A plugin host with scripted answers."""
-
-    def __init__(self) -> None:
-        super().__init__(HostSettings(node=NODE))
-        self.answer: Adjusted | Exception = enforced()
-        self.asked: list[tuple[Container, Granted]] = []
-        self.told: list[ContainerKey] = []
-        self.deaf: Exception | None = None
-        self.meanwhile: Callable[[], Awaitable[None]] | None = None
-
-    async def adjust(self, container: Container, granted: Granted) -> Adjusted:
-        self.asked.append((container, granted))
-        if self.meanwhile is not None:
-            await self.meanwhile()
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer
-
-    async def removed(self, key: ContainerKey) -> None:
-        if self.deaf is not None:
-            raise self.deaf
-        self.told.append(key)
 
 
 def enforced(**adjustment: Any) -> Adjusted:
@@ -195,12 +50,14 @@ class Stage:
     root: Path
     runtime: FakeRuntime = field(default_factory=FakeRuntime)
     resources: FakePodResources = field(default_factory=FakePodResources)
-    host: PluginHost = field(default_factory=FakeHost)
+    host: PluginHost = field(default_factory=lambda: FakeHost(enforced()))
     told: list[AuditEvent] = field(default_factory=list[AuditEvent])
     faults: list[Exception] = field(default_factory=list[Exception])
     now_s: float = 1000.0
 
     def __post_init__(self) -> None:
+        self.runtime.setup = RUNC
+        self.runtime.pods.add(UID)
         self.write_inventory(inventory())
         write_public(self.root / "etc/partage/keys.d", KEY)
 
@@ -222,6 +79,17 @@ class Stage:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(document))
 
+    def create(self, request: bytes, create: Create, *, exited: bool = False) -> str:
+        """Create the container as a runtime would; return its id."""
+        id_ = f"c-{create.uid}-{create.container}-{create.attempt}"
+        annotations = {key.decode(): value.decode() for key, value in Seen(request).annotations.items()}
+        self.runtime.put(
+            id_, annotations, pod=create.uid, container=create.container, sandbox=create.sandbox, exited=exited
+        )
+        every = ("CAP_SYS_ADMIN", "CAP_SYS_PTRACE") if create.privileged else ()
+        self.runtime.powers[id_] = ("CAP_KILL", *every, *(f"CAP_{name}" for name in create.capabilities))
+        return id_
+
     def crishim(self, *, guard: GuardPolicy | None = None, **grant_policy: Any) -> Crishim:
         """A crishim on this node; two of them share the node and nothing else."""
         grants = GrantPolicy(roots=default_roots(self.root), **grant_policy)
@@ -242,7 +110,7 @@ class Crishim(Parts):
             NODE,
             policy,
             keys=stage.root / "etc/partage/keys.d",
-            runtime=stage.runtime,
+            runtime=stage.runtime.client,
             resources=stage.resources,
             host=stage.host,
             tell=stage.told.append,
@@ -267,7 +135,7 @@ class Crishim(Parts):
     def rewrite(self, create: Create) -> Seen:
         """The rewritten request, forwarded and created."""
         decision = self.held_back(create)
-        self.stage.runtime.create(decision.message, create)
+        self.stage.create(decision.message, create)
         decision.ended(Ending.DONE)
         return Seen(decision.message)
 

@@ -60,7 +60,7 @@ def test_one_container_may_restart_while_another_runs(stage: Stage, crishim: Cri
     for name in "ab":
         crishim.rewrite(of_budget("x", LARGE, container=name))
     first = of_budget("x", LARGE, container="a")
-    stage.runtime.create(crishim.held_back(first).message, first, exited=exited)
+    stage.create(crishim.held_back(first).message, first, exited=exited)
     crishim.rewrite(of_budget("x", LARGE, container="a", attempt=1))
     stage.crishim().rewrite(alone("y", grant(share=400, memory=30 * GIB)))
 

@@ -14,7 +14,7 @@ from partage_crishim.rules.guard import GuardPolicy
 from partage_plugins.api import CardId, GpuGrant, Namespace
 from partage_plugins.api.claims import ClaimRecord, ClaimRef, ClaimUid, claim_device
 from partage_plugins.api.places import CLAIMS_FOLDER
-from unit.crishim.rules import wire
+from support import wire
 from unit.crishim.rules.allocations import CARD, GIB, allocation, grant, signed
 from unit.crishim.rules.requests import POD_PIDS, TARGET_PIDS, Create
 from unit.crishim.rules.stage import Crishim, Stage

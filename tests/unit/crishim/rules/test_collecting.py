@@ -37,7 +37,7 @@ def test_one_that_the_runtime_no_longer_lists(stage: Stage, crishim: Crishim) ->
 
 def test_one_that_ended_and_is_still_listed_is_not_gone(stage: Stage, crishim: Crishim) -> None:
     decision = crishim.held_back(pod("a"))
-    stage.runtime.create(decision.message, pod("a"), exited=True)
+    stage.create(decision.message, pod("a"), exited=True)
     decision.ended(Ending.DONE)
     crishim.collect()
     assert stage.fake.told == []

@@ -104,7 +104,7 @@ class TestSharedProcesses:
     @pytest.mark.parametrize("how", MIGHTY)
     def test_part_of_a_card_beside_one_that_stands_already_is_refused(self, how: str, stage: Stage) -> None:
         side = replace(self.SIDE, **self.MIGHTY[how])
-        stage.runtime.create(side.bytes(), side)
+        stage.create(side.bytes(), side)
         assert stage.crishim().refusal(self.PART) == self.FIRST
         stage.crishim().rewrite(replace(self.PART, annotations=ALL.annotations))
 
@@ -155,9 +155,9 @@ class TestSharedProcesses:
             replace(self.SIDE, container="init", privileged=True),
             replace(self.SIDE, sandbox="another", privileged=True, container="x"),
         )
-        stage.runtime.create(weak.bytes(), weak)
-        stage.runtime.create(ended.bytes(), ended, exited=True)
-        stage.runtime.create(elsewhere.bytes(), elsewhere)
+        stage.create(weak.bytes(), weak)
+        stage.create(ended.bytes(), ended, exited=True)
+        stage.create(elsewhere.bytes(), elsewhere)
         stage.crishim().rewrite(self.PART)
 
     def test_where_the_runtime_does_not_say_what_they_may_do_it_is_refused(self, stage: Stage) -> None:
@@ -169,7 +169,7 @@ class TestSharedProcesses:
         mighty = replace(self.SIDE, privileged=True)
         crishim.rewrite(self.PART)
         crishim.passes(mighty)
-        stage.runtime.create(mighty.bytes(), mighty)
+        stage.create(mighty.bytes(), mighty)
         crishim.rewrite(replace(self.PART, attempt=1))
 
 

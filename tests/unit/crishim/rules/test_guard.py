@@ -11,8 +11,8 @@ import pytest
 
 from partage_base.cri import CriError, PeerAway, PeerRefused, RuntimeConfig
 from partage_crishim.rules.guard import GuardPolicy
+from support import wire
 from unit.cri import gogo
-from unit.crishim.rules import wire
 from unit.crishim.rules.allocations import CARD, OTHER_CARD, allocation, card, grant, inventory, signed
 from unit.crishim.rules.requests import UID, Create, Seen
 from unit.crishim.rules.stage import Crishim, Stage, enforced

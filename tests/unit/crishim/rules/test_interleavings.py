@@ -110,7 +110,7 @@ class World:
     def _end(self, flight: InFlight, how: str) -> None:
         self.in_flight.remove(flight)
         if how in {"done", "lost"}:
-            id_ = self.stage.runtime.create(flight.decision.message, flight.create)
+            id_ = self.stage.create(flight.decision.message, flight.create)
             self.alive[id_] = flight
         endings = {"done": Ending.DONE, "failed": Ending.FAILED, "lost": Ending.UNKNOWN}
         flight.decision.ended(endings[how])

@@ -17,7 +17,7 @@ from partage_crishim.decisions import RESTORE_POD, STATUS, Code, Pass, Refuse, R
 from partage_crishim.device_filter import DeviceFilter
 from partage_crishim.rules.guard import GuardPolicy
 from partage_plugins.errors import PluginHung
-from unit.crishim.rules import wire
+from support import wire
 from unit.crishim.rules.allocations import allocation, signed
 from unit.crishim.rules.requests import Create
 from unit.crishim.rules.stage import Crishim, Stage

@@ -19,7 +19,7 @@ from partage_plugins.errors import Refused
 from support.extent import examples
 from unit.crishim.rules.allocations import CARD, OTHER_CARD, allocation, grant, inventory, signed
 from unit.crishim.rules.requests import Create
-from unit.crishim.rules.stage import Crishim, Stage
+from unit.crishim.rules.stage import Crishim, Stage, enforced
 
 
 def pod(uid: str, *grants: dict[str, Any], gen: int = 1, **changes: Any) -> Create:
@@ -79,7 +79,7 @@ def test_growth_counts_before_it_is_in_force_and_what_is_given_back_until_it_is(
     hand_over(stage, "a", 3, 100)
     look(crishim)
     assert "compute" in crishim.refusal(pod("b", grant(share=301)))
-    stage.fake.answer = type(stage.fake)().answer
+    stage.fake.answer = enforced()
     assert look(crishim) == [3]
     crishim.rewrite(pod("b", grant(share=900)))
 
@@ -106,7 +106,6 @@ def test_an_older_allocation_is_refused_until_the_pod_ends(stage: Stage, crishim
         assert "older" in faults(stage)[0]
         assert "older" in again.refusal(pod("a", grant(share=300), attempt=1))
     again.rewrite(pod("a", grant(share=100), gen=3, attempt=1))
-    stage.runtime.gone.add("a")
     stage.runtime.listed.clear()
     again.collect()
     assert not list((stage.root / "run/partage/crishim/records/regrants").iterdir())
@@ -165,7 +164,7 @@ def test_no_order_of_sizes_and_deaths_has_a_card_over(
     for uid, share, what in steps:
         gens[uid] += 1
         hand_over(stage, uid, gens[uid], share)
-        stage.fake.answer = Refused("away") if what == "away" else type(stage.fake)().answer
+        stage.fake.answer = Refused("away") if what == "away" else enforced()
         asked = len(stage.fake.asked)
         asyncio.run(crishim.resizes.once())
         if what != "away":

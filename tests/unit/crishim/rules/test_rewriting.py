@@ -13,7 +13,7 @@ from partage_base.cri import Changes, MessageWrong, RequestDevice, RequestMount,
 from partage_base.cri.create_request import resources_of
 from partage_plugins.api import Adjustment, Container, Gang, Mount, Namespace
 from partage_plugins.api.keys import ALLOCATION, GANG, GANG_SIZE, SIGNATURE
-from unit.crishim.rules import wire
+from support import wire
 from unit.crishim.rules.allocations import allocation, signed
 from unit.crishim.rules.requests import NODE_PIDS, POD_PIDS, TARGET_PIDS, Create, Seen
 from unit.crishim.rules.stage import Stage

@@ -17,7 +17,7 @@ from partage_crishim.decisions import Ending, Refuse, Rewrite
 from partage_plugins.api.keys import CONTAINER
 from unit.crishim.rules.allocations import CARD, GIB, OTHER_CARD, allocation, card, grant, inventory, signed
 from unit.crishim.rules.requests import Create
-from unit.crishim.rules.stage import Crishim, Stage
+from unit.crishim.rules.stage import Crishim, Stage, enforced
 
 COMPUTE, MEMORY = (
     f"partage: card {CARD} has not enough {what} left for this container: other containers on the node hold it; "
@@ -68,7 +68,7 @@ def test_nothing_is_given_where_the_runtime_makes_containers_that_cannot_be_coun
 @pytest.mark.parametrize("folder", ["usr/sbin", "usr/local/bin"])
 def test_nor_where_it_may_and_does_not_say_so_once_criu_is_there(folder: str, stage: Stage) -> None:
     """Such a container is listed with the annotation of its checkpoint, which may contain anything."""
-    stage.runtime.setup = RuntimeConfig(default_handler="runc", programs={"runc": "runc"}, may_restore=True)
+    stage.runtime.version = "containerd", "v2.1.0"
     create, crishim = pod("a", grant(share=1, memory=0)), stage.crishim()
     crishim.rewrite(create)
     (stage.root / folder).mkdir(parents=True)
@@ -92,9 +92,9 @@ def test_the_same_attempt_again_changes_nothing(crishim: Crishim) -> None:
 def test_what_exited_holds_nothing_and_what_is_created_does(stage: Stage, crishim: Crishim) -> None:
     create = pod("a", grant(share=800))
     decision = crishim.held_back(create)
-    stage.runtime.create(decision.message, create)
+    stage.create(decision.message, create)
     assert stage.crishim().refusal(pod("b", grant(share=800))) == COMPUTE
-    stage.runtime.create(decision.message, create, exited=True)
+    stage.create(decision.message, create, exited=True)
     crishim.rewrite(pod("b", grant(share=800)))
 
 
@@ -123,7 +123,7 @@ def test_a_create_that_ends_while_the_runtime_is_listing_counts(stage: Stage, cr
     decision = crishim.held_back(create)
 
     def created() -> None:
-        stage.runtime.create(decision.message, create)
+        stage.create(decision.message, create)
         decision.ended(Ending.DONE)
 
     stage.now_s += 100  # the older listing is too old to be reused
@@ -150,9 +150,9 @@ def test_what_a_killed_crishim_saw_end_holds_nothing_any_more(stage: Stage, cris
 def test_a_yes_costs_no_question_to_the_runtime_and_a_no_one(stage: Stage, crishim: Crishim) -> None:
     for index in range(5):
         crishim.rewrite(pod(f"p{index}", grant(share=100)))
-    assert stage.runtime.listings == 1
+    assert stage.runtime.times_asked("ListContainers") == 1
     crishim.refusal(pod("q", grant(share=900)))
-    assert stage.runtime.listings == 2
+    assert stage.runtime.times_asked("ListContainers") == 2
 
 
 def test_room_of_a_container_that_ended_is_found_though_the_listing_is_older(stage: Stage, crishim: Crishim) -> None:
@@ -256,7 +256,7 @@ def test_what_fails_after_the_reservation_takes_it_back(stage: Stage, crishim: C
     stage.fake.answer = ValueError("broken inside")
     decision = crishim.decision(pod("a", grant(share=800)))
     assert isinstance(decision, Refuse)
-    stage.fake.answer = type(stage.fake)().answer
+    stage.fake.answer = enforced()
     crishim.rewrite(pod("b", grant(share=800)))
 
 

@@ -25,7 +25,7 @@ from partage_plugins.errors import (
 )
 from unit.crishim.rules.allocations import allocation, card, grant, inventory, signed
 from unit.crishim.rules.requests import Create
-from unit.crishim.rules.stage import Crishim, FakeHost, Stage, enforced
+from unit.crishim.rules.stage import Crishim, Stage, enforced
 
 SECRET = "s3cr3t-0123456789"  # noqa: S105  a value that stands for one
 HERS = signed(allocation()) | {"team.example.com/token": SECRET, "other": f"{SECRET}-o"}
@@ -125,9 +125,8 @@ CARDS = st.sampled_from([{}, {"health": "lost"}, {"pool": "kubelet"}, {"id": "GP
 @given(CREATES, ANSWERS, CARDS)
 def test_whatever_is_asked_no_value_is_ever_told(create: Create, answer: Any, changes: Any) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        host = FakeHost()
-        host.answer = answer
-        stage = Stage(root=Path(folder), host=host)
+        stage = Stage(root=Path(folder))
+        stage.fake.answer = answer
         stage.write_inventory(inventory(card(**({"id_": grant()["card"], "index": 0} | changes))))
         decisions = [crishim.decision(create) for crishim in (stage.crishim(), stage.crishim())]
     assert decisions[0] == decisions[1] or not isinstance(decisions[0], Refuse)

@@ -12,7 +12,7 @@ from partage_plugins.api.places import RESIZES_FOLDER, SUSPENDED_FILE
 from partage_plugins.errors import Refused
 from unit.crishim.rules.allocations import Document, allocation, grant, signed
 from unit.crishim.rules.requests import Create
-from unit.crishim.rules.stage import Crishim, FakeHost, Stage, enforced
+from unit.crishim.rules.stage import Crishim, Stage, enforced
 from unit.crishim.rules.test_resizes import faults, look
 
 FOR = {"by": "uid-big", "at": 1767312000}
@@ -151,7 +151,7 @@ def test_a_resume_that_fails_counts_and_is_tried_again(stage: Stage, crishim: Cr
     hand_over(stage, "a", 3, suspended=False)
     look(crishim)
     assert "compute" in crishim.refusal(pod("b"))
-    stage.fake.answer = FakeHost().answer
+    stage.fake.answer = enforced()
     assert look(crishim) == [3]
 
 
@@ -165,7 +165,7 @@ def test_a_refusal_is_reported_and_not_asked_again_until_another_allocation_come
     assert report(stage) == {"a": {"gen": 2, "why": str(CAN_NOT)}}
     assert "runs on" in faults(stage)[0]
     assert look(crishim) == []
-    stage.fake.answer = FakeHost().answer
+    stage.fake.answer = enforced()
     assert "compute" in crishim.refusal(pod("b"))
     hand_over(stage, "a", 3, suspended=False)
     assert look(crishim) == [3]

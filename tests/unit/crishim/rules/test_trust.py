@@ -205,7 +205,7 @@ class TestOlderAllocations:
     def test_it_is_forgotten_with_the_pod(self, stage: Stage, crishim: Crishim) -> None:
         crishim.rewrite(create(self.NEWER))
         stage.runtime.listed.clear()
-        stage.runtime.gone.add(UID)
+        stage.runtime.pods.clear()
         stage.now_s += 1000
         crishim.collect()
         assert list((stage.root / "run/partage/crishim/records/pods").iterdir()) == []

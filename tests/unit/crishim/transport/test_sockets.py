@@ -12,8 +12,9 @@ from partage_base.daemon.exposition import Sample
 from partage_crishim.decisions import Code, Decision, Ending, InterceptedCall, Pass, Refuse, Rewrite
 from partage_crishim.proxy import ProxyServer
 from rig.client.wait import patient
+from support.sockets import listening
 from support.splice import wire
-from support.splice.sockets import listening_at, passing, pause, stage, until
+from support.splice.sockets import passing, pause, stage, until
 from support.splice.wire import CREATE, VERSION
 
 pytestmark = pytest.mark.slow
@@ -213,8 +214,8 @@ async def test_draining_waits_for_calls_and_new_clients_find_the_next_process(tm
         on.path.unlink()
         on.runtime.answers = True
         following = ProxyServer(on.runtime.path, passing)
-        with listening_at(on.path) as listening:
-            following.serve(listening)
+        with listening(on.path) as again:
+            following.serve(again)
             assert (await (await on.connect()).call(VERSION)).got
             await following.close()
         assert not draining.done()

@@ -17,7 +17,7 @@ from partage_plugins.errors import Refused
 from partage_plugins.host import HostSettings
 from partage_plugins.testing.examples import container
 from partage_plugins.testing.node_stage import RunningHost
-from support.broker import prepared, serving
+from support.broker import FakeBroker, prepared
 from unit.gpu_node.nodes import CARDS, FIRST, part
 
 pytestmark = pytest.mark.slow
@@ -50,7 +50,7 @@ def host(root: Path) -> Iterator[RunningHost]:
 
 def test_a_limited_container_gets_what_the_broker_prepared(root: Path, host: RunningHost) -> None:
     asked = container()
-    with serving(root) as broker:
+    with FakeBroker(root) as broker:
         adjusted = host.adjust(asked, granted(SLICE))
     (question,) = broker.asked
     assert isinstance(question, Prepare)
@@ -66,19 +66,19 @@ def test_while_no_broker_answers_a_limited_container_is_refused_with_a_stable_se
         with pytest.raises(Refused) as refused:
             host.adjust(container(), granted(SLICE))
         assert str(refused.value) == AWAY
-    with serving(root):
+    with FakeBroker(root):
         host.adjust(container(), granted(SLICE))
 
 
 def test_the_brokers_own_refusal_reaches_the_user(root: Path, host: RunningHost) -> None:
     why = "partage: the library is not installed at /usr/local/lib/partage/0.1.0; reinstall partage on the node"
-    with serving(root, lambda _: Rejection(why=why)), pytest.raises(Refused) as refused:
+    with FakeBroker(root, Rejection(why=why)), pytest.raises(Refused) as refused:
         host.adjust(container(), granted(SLICE))
     assert str(refused.value) == why
 
 
 def test_a_broker_that_speaks_otherwise_is_not_guessed_at(root: Path, host: RunningHost) -> None:
-    with serving(root, lambda _: b'{"answer":"granted"}\n'), pytest.raises(Refused) as refused:
+    with FakeBroker(root, b'{"answer":"granted"}\n'), pytest.raises(Refused) as refused:
         host.adjust(container(), granted(SLICE))
     assert str(refused.value) == NONSENSE
 
@@ -86,7 +86,7 @@ def test_a_broker_that_speaks_otherwise_is_not_guessed_at(root: Path, host: Runn
 def test_a_broker_that_knows_no_budgets_gets_no_container_of_one(root: Path, host: RunningHost) -> None:
     """It would limit each of a budget's containers to the limits of all of them."""
     asked = msgspec.structs.replace(container(), budgets={GPU.name: BudgetName("pod")})
-    with serving(root) as broker:
+    with FakeBroker(root) as broker:
         with pytest.raises(Refused) as refused:
             host.adjust(asked, granted(SLICE))
         assert str(refused.value) == WITHOUT_BUDGETS
@@ -98,7 +98,7 @@ def test_a_broker_that_knows_no_budgets_gets_no_container_of_one(root: Path, hos
 
 def test_what_the_broker_does_not_enforce_stays_a_broken_promise(root: Path, host: RunningHost) -> None:
     share = GpuGrant(card=FIRST, share_milli=250, limit_milli=1000, memory_bytes=MEMORY // 4)
-    with serving(root):
+    with FakeBroker(root):
         assert host.adjust(container(), granted(share)).unenforced == {GPU.name: ("share",)}
 
 
@@ -113,7 +113,7 @@ def moving(question: Question, *, is_done: bool) -> Prepared | Suspended:
 
 
 def test_a_container_is_suspended_once_the_broker_says_that_its_memory_is_off(root: Path, host: RunningHost) -> None:
-    with serving(root) as broker:
+    with FakeBroker(root) as broker:
         for is_done in (False, True):
             broker.answering = partial(moving, is_done=is_done)
             enforced = host.adjust(container(), suspending(is_on=True)).adjustment.enforces[GPU.name]
@@ -131,12 +131,12 @@ def test_a_broker_that_is_away_refuses_no_suspension_and_one_that_refuses_is_quo
         host.adjust(container(), suspending(is_on=False))
     why = "container main of pod trainer runs on: no host memory"
     answering = lambda each: Rejection(why=why) if isinstance(each, Suspend) else moving(each, is_done=True)  # noqa: E731
-    with serving(root, answering), pytest.raises(Refused, match="no host memory"):
+    with FakeBroker(root, answering), pytest.raises(Refused, match="no host memory"):
         host.adjust(container(), suspending(is_on=True))
 
 
 def test_a_container_without_limits_is_never_called_suspended(root: Path, host: RunningHost) -> None:
-    with serving(root):
+    with FakeBroker(root):
         whole = msgspec.structs.replace(granted(WHOLE), suspended=True)
         assert host.adjust(container(), whole).adjustment.enforces == {}
 
@@ -156,7 +156,7 @@ def test_a_container_of_an_engine_is_a_claim_that_it_alone_enters(
     """Also a container with a whole card: only the broker knows when it has ended."""
     id_ = "1a" * 32
     asked = msgspec.structs.replace(container(), pod=msgspec.structs.replace(container().pod, uid=PodUid(id_)))
-    with serving(root) as broker:
+    with FakeBroker(root) as broker:
         with pytest.raises(Refused) as refused:
             agents.adjust(asked, granted(grant))
         assert str(refused.value) == OF_ENGINES, "an older broker would let in others"
@@ -172,11 +172,11 @@ def test_a_container_of_an_engine_is_a_claim_that_it_alone_enters(
 
 def test_the_agent_hears_whether_a_container_of_an_engine_has_its_share_still(root: Path, agents: RunningHost) -> None:
     key = container().key
-    with serving(root, lambda _: Released(is_over=False)) as broker:
+    with FakeBroker(root, Released(is_over=False)) as broker:
         with pytest.raises(Refused) as refused:
             agents.removed(key)
         assert str(refused.value) == IN_USE_OF_ENGINES
-        broker.answering = lambda _: Released(is_over=True)
+        broker.answering = Released(is_over=True)
         agents.removed(key)
     for ask in (lambda: agents.removed(key), lambda: agents.adjust(container(), granted(SLICE))):
         with pytest.raises(Refused) as away:

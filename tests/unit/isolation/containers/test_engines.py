@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from partage_base.peers import Peer, peer_named
-from partage_isolation.audit.listing import Listing, RuntimeContainer
-from partage_isolation.audit.runtime import NoRuntime
+from partage_isolation.audit.listing import RuntimeContainer
+from partage_isolation.audit.runtime import NoRuntime, Runtime
 from partage_isolation.errors import SpecRefused
 from partage_isolation.wire import engines as engines_module
 from partage_isolation.wire import served as served_module
@@ -20,8 +20,10 @@ from partage_isolation.wire.engines import Engines, killed, living
 from partage_isolation.wire.messages import Enter, Prepare
 from partage_plugins.api.claims import ClaimUid, claim_key
 from partage_plugins.api.gpu import GpuGrant
+from partage_plugins.api.keys import CONTAINER
 from partage_plugins.api.names import ContainerKey, ContainerName
 from support.broker import CARD, pod
+from support.fake_runtime import FakeRuntime
 from unit.isolation.containers.site import Site
 
 UID = ClaimUid(pod().uid)
@@ -35,17 +37,10 @@ class Machine:
 
     def __init__(self) -> None:
         self.groups: dict[int, frozenset[str]] = {}
-        self.listing: Listing | None = Listing([CRI])
-        self.stopped: list[str] = []
+        self.runtime = FakeRuntime()
+        self.runtime.put(CRI.id, {CONTAINER: f'{{"v":1,"key":"{CRI.key}","gen":1,"grants":{{"gpu":[]}}}}'})
+        self.runtime.pids[CRI.id] = 70
         self.processes: list[subprocess.Popen[bytes]] = []
-
-    async def containers(self, *, with_claims: bool = False) -> Listing | None:
-        del with_claims
-        return self.listing
-
-    async def stop(self, container_id: str, *, grace_s: int) -> None:
-        del grace_s
-        self.stopped.append(container_id)
 
     def container(self, id_: str, *, group: str | None = None) -> Enter:
         """Start a container's first process; return what its hook requests."""
@@ -79,7 +74,7 @@ class Broker(Site):
 
     def __init__(self, root: Path, machine: Machine, runtime: NoRuntime | None = None) -> None:
         super().__init__(root)
-        self.engines = Engines(self.containers, self.registry, runtime or machine)
+        self.engines = Engines(self.containers, self.registry, runtime or Runtime(machine.runtime.client))
 
     def __exit__(self, *_: object) -> None:
         self.engines.close()
@@ -275,7 +270,7 @@ async def test_a_process_of_the_same_number_is_not_taken_for_the_container(
 
 async def test_a_runtime_that_is_away_keeps_nobody_from_entering_or_leaving(broker: Broker, machine: Machine) -> None:
     broker.containers.prepare(granted())
-    machine.listing = None
+    machine.runtime.away = True
     entered = machine.container(ONE)
     broker.engines.enter(entered)
     assert await broker.engines.containers() is None
@@ -301,7 +296,7 @@ async def test_one_whose_limits_are_not_in_force_is_killed_and_the_runtime_s_is_
     await broker.engines.stop(ONE, grace_s=1)
     await broker.engines.stop(CRI.id, grace_s=1)
     assert machine.processes[0].wait() == -signal.SIGKILL
-    assert machine.stopped == [CRI.id]
+    assert machine.runtime.stopped == [CRI.id]
 
 
 async def test_where_no_broker_runs_those_that_do_are_known_and_can_be_killed(tmp_path: Path, machine: Machine) -> None:

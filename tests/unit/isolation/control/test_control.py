@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -46,7 +45,8 @@ from partage_plugins.api import CardId, ContainerKey, ContainerName, GpuGrant
 from partage_plugins.api.limits import MAX_ANNOTATION_BYTES, MAX_CARDS
 from partage_plugins.api.places import BROKER_SOCKET
 from partage_plugins.errors import DecodeError
-from support.broker import CARD, container, held, pod, prepared, serving, told
+from support.broker import CARD, FakeBroker, container, held, pod, prepared, told
+from support.sockets import listening
 
 KEY = ContainerKey("0" * 32)
 
@@ -149,11 +149,11 @@ def root() -> Iterator[Path]:
 
 def test_each_question_gets_its_answer(root: Path) -> None:
     client, how = BrokerClient(root), told(container(pod(), held()))
-    with serving(root) as broker:
+    with FakeBroker(root) as broker:
         assert client.prepare(PREPARE) == prepared(PREPARE)
-        broker.answering = lambda _: how
+        broker.answering = how
         assert client.tell() == how
-        broker.answering = lambda _: LimitsSet(memory_bytes=1, charged_bytes=2)
+        broker.answering = LimitsSet(memory_bytes=1, charged_bytes=2)
         assert client.set_limits(SetLimits(key=KEY, card=CARD, memory_bytes=1)).charged_bytes == 2
     assert broker.asked[0] == PREPARE
 
@@ -161,7 +161,7 @@ def test_each_question_gets_its_answer(root: Path) -> None:
 def test_a_broker_that_was_restarted_is_found_again(root: Path) -> None:
     client = BrokerClient(root)
     for _ in range(2):
-        with serving(root):
+        with FakeBroker(root):
             client.prepare(PREPARE)
         with pytest.raises(BrokerAway, match=r"Connection refused; is partage-broker running\?"):
             client.prepare(PREPARE)
@@ -175,18 +175,16 @@ def test_where_no_broker_ever_was_the_sentence_names_the_socket(root: Path) -> N
 
 
 def test_a_broker_that_dies_while_it_is_asked_is_away(root: Path) -> None:
-    with serving(root, lambda _: b""), pytest.raises(BrokerAway, match="closed the connection without an answer"):
+    with FakeBroker(root, b""), pytest.raises(BrokerAway, match="closed the connection without an answer"):
         BrokerClient(root).tell()
 
 
 def test_a_broker_that_hangs_costs_no_more_than_the_deadline(root: Path) -> None:
-    path = root / BROKER_SOCKET
-    path.parent.mkdir(parents=True)
-    with socket.socket(socket.AF_UNIX) as server:
-        server.bind(str(path))
-        server.listen()
-        with pytest.raises(BrokerAway, match=r"did not answer within 0\.05 s; see partage-broker's log"):
-            BrokerClient(root, deadline_s=0.05).tell()
+    with (
+        listening(root / BROKER_SOCKET),
+        pytest.raises(BrokerAway, match=r"did not answer within 0\.05 s; see partage-broker's log"),
+    ):
+        BrokerClient(root, deadline_s=0.05).tell()
 
 
 def test_an_answer_that_trickles_does_not_move_the_deadline(root: Path) -> None:
@@ -215,18 +213,18 @@ def test_an_answer_that_trickles_does_not_move_the_deadline(root: Path) -> None:
     ],
 )
 def test_an_answer_that_is_none_is_said_to_be_nonsense(root: Path, answer: bytes, why: str) -> None:
-    with serving(root, lambda _: answer), pytest.raises(MalformedAnswer, match=why):
+    with FakeBroker(root, answer), pytest.raises(MalformedAnswer, match=why):
         BrokerClient(root).prepare(PREPARE)
 
 
 def test_an_answer_without_an_end_is_not_read_for_ever(root: Path) -> None:
-    with serving(root, lambda _: b"x" * (MAX_ANSWER_BYTES + 1)), pytest.raises(BrokerAway, match="is longer than"):
+    with FakeBroker(root, b"x" * (MAX_ANSWER_BYTES + 1)), pytest.raises(BrokerAway, match="is longer than"):
         BrokerClient(root, deadline_s=20).tell()
 
 
 def test_a_long_path_is_no_obstacle(tmp_path: Path) -> None:
     root = tmp_path / ("a" * 100) / ("b" * 100)
-    with serving(root):
+    with FakeBroker(root):
         assert BrokerClient(root).prepare(PREPARE) == prepared(PREPARE)
 
 
@@ -238,7 +236,7 @@ def test_who_may_not_connect_is_told_to_be_root(root: Path) -> None:
         "from pathlib import Path; from partage_isolation.wire.client import BrokerClient\n"
         "os.setuid(65534); BrokerClient(Path(sys.argv[1])).tell()\n"
     )
-    with serving(root) as broker:
+    with FakeBroker(root) as broker:
         broker.path.chmod(0o600)
         ran = subprocess.run([sys.executable, "-c", code, root, *sys.path], capture_output=True, text=True, check=False)
     assert re.search(r"OnlyForRoot: the broker at .* answers root alone; ask as root", ran.stderr)

@@ -13,7 +13,7 @@ import pytest
 from partage_isolation.errors import NoFolder
 from partage_isolation.store.folders import PRELOAD_TEXT, Folders
 from partage_plugins.api.names import ContainerKey
-from support.broker_client import connected
+from support.sockets import connected
 
 KEY = ContainerKey("ab" * 16)
 

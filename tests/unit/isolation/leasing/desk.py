@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from partage_isolation.names import BudgetKey
 from partage_isolation.timeslices.arbiter import Arbiter
 from partage_isolation.timeslices.durations import MS, SECOND, Timing
@@ -11,18 +9,12 @@ from partage_isolation.timeslices.line import LineState, Shares, Write
 from partage_isolation.timeslices.policies import by_name
 from partage_plugins.api.names import CardId
 from partage_plugins.api.pods import Gang
+from support.lease_simulation.standing import Line
 
 CARD = CardId("one")
 OTHER = CardId("two")
 A, B, C = (BudgetKey(name) for name in "abc")
 SOME_TIME = 1000 * SECOND
-
-
-@dataclass
-class Line:
-    state: LineState = LineState.CLOSED
-    epoch: int = 0
-    deadline: int = 0
 
 
 class Desk:

@@ -7,6 +7,7 @@ written.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from hypothesis import strategies as st
@@ -20,6 +21,7 @@ from partage_isolation.timeslices.line import EPOCHS, LineState, Write
 from partage_isolation.timeslices.policies import by_name
 from partage_plugins.api.names import CardId, Namespace
 from partage_plugins.api.pods import Gang
+from support.lease_simulation.standing import Line
 
 CARDS = (CardId("one"), CardId("two"))
 KEYS = tuple(BudgetKey(name) for name in "abcd")
@@ -43,17 +45,6 @@ class Program:
     wants: bool = False
 
 
-@dataclass
-class Line:
-    state: LineState = LineState.CLOSED
-    epoch: int = -1
-    deadline: int = 0
-    grants: int = 0
-
-    def is_open(self, now: int) -> bool:
-        return self.state >= LineState.SOLE or (self.state is LineState.TIMESLICE and now < self.deadline)
-
-
 class Programs(RuleBasedStateMachine):
     policy = "virtual-time"
     in_gang: frozenset[BudgetKey] = frozenset()
@@ -65,6 +56,7 @@ class Programs(RuleBasedStateMachine):
         self.now = 1000 * SECOND
         self.arbiter.tick(self.now)
         self.lines: dict[Place, Line] = {}
+        self.grants = Counter[Place]()
         self.programs: list[Program] = []
         self.limits: dict[Place, tuple[int, int]] = {}
 
@@ -87,12 +79,12 @@ class Programs(RuleBasedStateMachine):
 
     def write(self, act: Write) -> None:
         place = act.key, act.card
-        line = self.lines.setdefault(place, Line())
-        assert line.epoch < 0 or act.epoch == (line.epoch + 1) % EPOCHS, "each write has an epoch of its own"
-        line.state, line.epoch, line.deadline = act.state, act.epoch, act.deadline_ns
+        before = self.lines.get(place)
+        assert before is None or act.epoch == (before.epoch + 1) % EPOCHS, "each write has an epoch of its own"
+        self.lines[place] = Line(act.state, act.epoch, act.deadline_ns)
         assert act.state is not LineState.TIMESLICE or act.deadline_ns > self.now - MS
         if act.state is not LineState.CLOSED:
-            line.grants += 1
+            self.grants[place] += 1
             self.judge(place)
 
     def judge(self, place: Place) -> None:

@@ -99,14 +99,14 @@ class World(Programs):
             share, limit = self.limits[program.place]
             is_waiting = program.wants and not self.lines[program.place].is_open(self.now)
             if is_waiting and share and limit == 1000 and self.has_no_ceiling(program.place[0]):
-                waiting[program.place] = self.lines[program.place].grants
+                waiting[program.place] = self.grants[program.place]
         end = self.now + BOUND_NS
         while waiting:
             assert self.now < end, f"{waiting} wait in vain"
             self.now = max(self.now + 2 * MS, min(self.arbiter.due or 0, self.now + 10 * MS))
             self.tick()
             self.everybody_goes_on()
-            waiting = {place: grants for place, grants in waiting.items() if self.lines[place].grants == grants}
+            waiting = {place: grants for place, grants in waiting.items() if self.grants[place] == grants}
 
     def has_no_ceiling(self, key: BudgetKey) -> bool:
         with_it = self.in_gang if key in self.in_gang else {key}

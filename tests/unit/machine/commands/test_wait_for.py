@@ -2,45 +2,22 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
-import threading
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from partage_oci.messages import Answer, Go, No, Wait, Waits, answer_line, read_question
+from partage_oci.messages import Answer, Go, No, Waits, answer_line
 from partage_plugins.api.places import OCI_SOCKET
+from support.oci_program import Daemon
 from unit.cli.program import process
 
 SAYS = ("sh", "-c", 'echo "$PARTAGE_SHARE $PARTAGE_MEMORY ${PARTAGE_LIMIT-unset}"')
 
 
-@contextmanager
-def agent(root: Path, *conversations: tuple[Answer, ...]) -> Generator[list[Wait]]:
+def agent(root: Path, *conversations: tuple[Answer, ...]) -> Daemon:
     """An agent that gives each client these answers, one after the other, and then closes the connection."""
-    path = root / OCI_SOCKET
-    path.parent.mkdir(parents=True, exist_ok=True)
-    asked = list[Wait]()
-
-    def serve() -> None:
-        for answers in conversations:
-            peer, _ = server.accept()
-            with peer, peer.makefile("rb") as lines:
-                question = read_question(lines.readline())
-                assert isinstance(question, Wait)
-                asked.append(question)
-                peer.sendall(b"".join(map(answer_line, answers)))
-
-    with socket.socket(socket.AF_UNIX) as server:
-        server.bind(str(path))
-        server.listen()
-        thread = threading.Thread(target=serve, name="agent of a test")
-        thread.start()
-        yield asked
-        thread.join()
+    return Daemon(root / OCI_SOCKET, *(b"".join(map(answer_line, answers)) for answers in conversations))
 
 
 def waited(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -49,18 +26,18 @@ def waited(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 def test_it_says_why_it_waits_and_then_is_the_command(tmp_path: Path) -> None:
-    with agent(tmp_path, (Waits(why="no card has room"), Waits(why="no card has room"), Go())) as asked:
+    with agent(tmp_path, (Waits(why="no card has room"), Waits(why="no card has room"), Go())) as server:
         done = waited(tmp_path, "--share", "300", "--memory", "4Gi", "--", *SAYS)
-    assert asked == [Wait(env=("PARTAGE_SHARE=300", "PARTAGE_MEMORY=4Gi"))]
+    assert server.asked == [{"ask": "wait", "env": ["PARTAGE_SHARE=300", "PARTAGE_MEMORY=4Gi"]}]
     assert (done.returncode, done.stdout) == (0, "300 4Gi unset\n")
     assert done.stderr == "waiting: no card has room\n"
 
 
 @pytest.mark.slow
 def test_an_agent_that_goes_away_meanwhile_is_asked_again(tmp_path: Path) -> None:
-    with agent(tmp_path, (Waits(why="no card has room"),), (Go(),)) as asked:
+    with agent(tmp_path, (Waits(why="no card has room"),), (Go(),)) as server:
         done = waited(tmp_path, "--share", "300", "--", "true")
-    assert (done.returncode, len(asked)) == (0, 2)
+    assert (done.returncode, len(server.asked)) == (0, 2)
     assert "it closed the connection without an answer" in done.stderr
 
 

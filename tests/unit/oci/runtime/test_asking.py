@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rig.client import wait
-from support.oci_program import Program, daemon, line
+from support.oci_program import Daemon, Program, line
 from support.sanitized import OPTIONS
 
 pytestmark = pytest.mark.slow
@@ -34,7 +34,7 @@ ASKS = {"process": {"env": ["PATH=/bin", "PARTAGE_SHARE=300"]}}
 )
 def test_our_words_are_a_question_to_the_agent(program: Program, config: bytes) -> None:
     bundle = program.bundle(config)
-    with daemon(program.socket, GO) as agent:
+    with Daemon(program.socket, GO) as agent:
         done = program.run("--root", "/run/r", "create", "--bundle", bundle, "c1")
     assert done.returncode == 0
     question = {"ask": "create", "id": "c1", "bundle": str(bundle), "root": "/run/r", "runtime": str(program.runtime)}
@@ -55,26 +55,26 @@ def test_our_words_are_a_question_to_the_agent(program: Program, config: bytes) 
     ],
 )
 def test_without_our_words_nobody_is_asked(program: Program, config: bytes) -> None:
-    with daemon(program.socket, line(answer="no", why="")) as agent:
+    with Daemon(program.socket, line(answer="no", why="")) as agent:
         assert program.create(config).returncode == 0
     assert agent.asked == []
 
 
 def test_the_process_that_asks_becomes_the_runtime(program: Program) -> None:
     program.configure(runtime=program.script("pid", "#!/bin/sh\necho $$\n"))
-    with daemon(program.socket, GO) as agent:
+    with Daemon(program.socket, GO) as agent:
         assert [int(program.create(ASKS).stdout)] == agent.pids
 
 
 def test_the_agent_may_name_another_runtime(program: Program) -> None:
     other = program.script("other", "#!/bin/sh\necho other\n")
-    with daemon(program.socket, line(answer="go", runtime=str(other))):
+    with Daemon(program.socket, line(answer="go", runtime=str(other))):
         assert program.create(ASKS).stdout == b"other\n"
 
 
 def test_a_refusal_is_in_the_log_on_stderr_and_in_the_status(program: Program) -> None:
     why = 'no card has a share of 900 milli left; the most is 300 ("card 0")'
-    with daemon(program.socket, line(answer="no", why=why)):
+    with Daemon(program.socket, line(answer="no", why=why)):
         done = program.create(ASKS)
     assert (done.returncode, done.stdout) == (1, b"")
     assert done.stderr.decode() == f"partage: {why}\n"
@@ -85,7 +85,7 @@ def test_a_refusal_is_in_the_log_on_stderr_and_in_the_status(program: Program) -
 
 def test_the_log_keeps_what_stood_in_it(program: Program) -> None:
     program.log.write_text("before\n")
-    with daemon(program.socket, line(answer="no", why="full")):
+    with Daemon(program.socket, line(answer="no", why="full")):
         program.run("--log", program.log, "create", "--bundle", program.bundle(ASKS), "c1")
     first, second = program.log.read_text().splitlines()
     assert first == "before"
@@ -95,7 +95,7 @@ def test_the_log_keeps_what_stood_in_it(program: Program) -> None:
 @pytest.mark.parametrize(("log", "is_written"), [("file:{}", True), ("syslog:{}", False), ("journald:x", False)])
 def test_of_the_logs_that_crun_has_only_files_are_written(program: Program, log: str, *, is_written: bool) -> None:
     bundle = program.bundle(ASKS)
-    with daemon(program.socket, line(answer="no", why="full")):
+    with Daemon(program.socket, line(answer="no", why="full")):
         done = program.run("--log", log.format("log"), "create", "--bundle", bundle, "c1", cwd=program.folder)
     assert done.stderr == b"partage: full\n"
     assert program.log.exists() == is_written
@@ -103,15 +103,15 @@ def test_of_the_logs_that_crun_has_only_files_are_written(program: Program, log:
 
 
 def test_a_log_that_cannot_be_written_leaves_stderr(program: Program) -> None:
-    with daemon(program.socket, line(answer="no", why="full")):
+    with Daemon(program.socket, line(answer="no", why="full")):
         done = program.run("--log", "/no/log", "create", "--bundle", program.bundle(ASKS), "c1")
     assert (done.returncode, done.stderr) == (1, b"partage: full\n")
 
 
 def test_a_refusal_is_one_line_whatever_the_agent_says(program: Program) -> None:
-    with daemon(program.socket, line(answer="no", why="a\nb\x00c\x7f\x1b[31m é")):
+    with Daemon(program.socket, line(answer="no", why="a\nb\x00c\x7f\x1b[31m é")):
         assert program.create(ASKS).stderr.decode() == "partage: a b\n"
-    with daemon(program.folder / "other", line(answer="no", why="a\nb\x7f\x1b[31m é")):
+    with Daemon(program.folder / "other", line(answer="no", why="a\nb\x7f\x1b[31m é")):
         program.configure(socket=program.folder / "other")
         assert program.create(ASKS).stderr.decode() == "partage: a b  [31m é\n"
 
@@ -121,12 +121,12 @@ def test_an_agent_that_starts_again_is_waited_for(program: Program) -> None:
     argv = (program.path, "create", "--bundle", program.bundle(ASKS), "c1")
     with subprocess.Popen(argv, stdout=subprocess.PIPE, env=os.environ | OPTIONS) as waiting:
         try:
-            with daemon(program.socket, b"") as agent:
+            with Daemon(program.socket, b"") as agent:
                 wait.found("the question", lambda: agent.asked)
             tries_on(waiting)  # it is refused: the agent does not listen
             program.socket.unlink()
             tries_on(waiting)
-            with daemon(program.socket, GO) as agent:
+            with Daemon(program.socket, GO) as agent:
                 assert waiting.wait() == 0
         finally:
             waiting.kill()
@@ -148,7 +148,7 @@ def tries_on(waiting: subprocess.Popen[bytes]) -> None:
 
 def test_an_agent_that_ends_before_it_answered_is_asked_again(program: Program) -> None:
     program.configure(agent_wait_ms=600000)
-    with daemon(program.socket, b"", b'{"answer":', GO) as agent:
+    with Daemon(program.socket, b"", b'{"answer":', GO) as agent:
         assert program.create(ASKS).returncode == 0
     assert len(agent.asked) == 3
 
@@ -162,13 +162,13 @@ def refusal(program: Program) -> str:
 def test_an_agent_that_stays_away_is_a_refusal(program: Program) -> None:
     said = f"no agent answers at {program.socket}: No such file or directory; is it running?"
     assert refusal(program) == said
-    with daemon(program.socket, GO):
+    with Daemon(program.socket, GO):
         pass  # as after a kill
     assert refusal(program) == said.replace("No such file or directory", "Connection refused")
 
 
 def test_an_agent_that_never_answers_is_a_refusal(program: Program) -> None:
-    with daemon(program.socket, None):
+    with Daemon(program.socket, None):
         assert refusal(program) == f"the agent at {program.socket} did not answer within 0.2 s; see its log"
 
 
@@ -186,13 +186,13 @@ def test_an_agent_that_never_answers_is_a_refusal(program: Program) -> None:
     ],
 )
 def test_nonsense_is_a_refusal(program: Program, answer: bytes) -> None:
-    with daemon(program.socket, answer):
+    with Daemon(program.socket, answer):
         said = f"what the agent at {program.socket} answered is no answer; are both of one version?"
         assert refusal(program) == said
 
 
 def test_a_runtime_that_the_agent_names_and_is_not_there_is_a_refusal(program: Program) -> None:
-    with daemon(program.socket, line(answer="go", runtime="/no/nvidia")):
+    with Daemon(program.socket, line(answer="go", runtime="/no/nvidia")):
         assert refusal(program) == "the runtime /no/nvidia can't be started: No such file or directory"
     assert json.loads(program.log.read_text())["level"] == "error"
 
@@ -201,7 +201,7 @@ def test_a_runtime_that_the_agent_names_and_is_not_there_is_a_refusal(program: P
 def test_who_may_not_ask_is_told_who_may(program: Program) -> None:
     program.folder.chmod(0o755)
     program.bundle(ASKS)
-    with daemon(program.socket, b""):
+    with Daemon(program.socket, b""):
         program.socket.chmod(0o600)
         nobody = ("setpriv", "--reuid=65534", "--clear-groups")
         done = program.run("create", "-b", program.folder / "bundle", "c1", inside=nobody)
@@ -210,7 +210,7 @@ def test_who_may_not_ask_is_told_who_may(program: Program) -> None:
 
 def test_what_is_odd_in_names_is_escaped(program: Program) -> None:
     bundle = program.bundle(ASKS, name='b"\\\n\tü')
-    with daemon(program.socket, GO) as agent:
+    with Daemon(program.socket, GO) as agent:
         program.run("create", "--bundle", bundle, 'c"1')
     asked: dict[str, Any] = agent.asked[0]
     assert (asked["id"], asked["bundle"], asked["root"]) == ('c"1', str(bundle), "")
@@ -218,7 +218,7 @@ def test_what_is_odd_in_names_is_escaped(program: Program) -> None:
 
 def test_paths_are_told_from_the_root(program: Program) -> None:
     program.bundle(ASKS)
-    with daemon(program.socket, GO) as agent:
+    with Daemon(program.socket, GO) as agent:
         program.run("--root", "state", "create", "--bundle", "bundle", "c1", cwd=program.folder)
     assert agent.asked[0]["bundle"] == f"{program.folder}/bundle"
     assert agent.asked[0]["root"] == f"{program.folder}/state"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from support.oci_program import Program, daemon, line
+from support.oci_program import Daemon, Program, line
 
 pytestmark = pytest.mark.slow
 
@@ -110,7 +110,7 @@ def test_without_the_guard_the_file_is_not_touched(program: Program, config: Any
 
 def test_a_container_that_asks_is_freed_of_other_cards_before_the_agent_is_asked(program: Program) -> None:
     asks = {"process": {"env": ["PARTAGE_SHARE=1"]}}
-    with daemon(program.socket, line(answer="no", why="full")):
+    with Daemon(program.socket, line(answer="no", why="full")):
         program.create(nodes(NULL, CARD) | asks)
     assert program.config() == nodes(NULL) | asks
 

@@ -6,13 +6,13 @@ import socket
 
 import pytest
 
-from support.oci_program import Program, daemon
+from support.oci_program import Daemon, Program
 
 pytestmark = pytest.mark.slow
 
 
 def test_the_agent_hears_which_container_is_deleted(program: Program) -> None:
-    with daemon(program.socket, b"") as agent:
+    with Daemon(program.socket, b"") as agent:
         done = program.run("--root", "/run/r", "delete", "--force", "c1")
     assert done.stdout.decode().split() == ["--root", "/run/r", "delete", "--force", "c1"]
     assert agent.asked == [{"ask": "delete", "id": "c1"}]
@@ -32,6 +32,6 @@ def test_an_agent_that_takes_no_more_is_not_waited_for(program: Program) -> None
 
 
 def test_without_an_id_nobody_is_told(program: Program) -> None:
-    with daemon(program.socket, b"") as agent:
+    with Daemon(program.socket, b"") as agent:
         assert program.run("delete").returncode == 0
     assert agent.asked == []

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from support.oci_program import Program, daemon, line
+from support.oci_program import Daemon, Program, line
 
 pytestmark = pytest.mark.slow
 
@@ -39,19 +39,19 @@ def said(done: CompletedProcess[bytes]) -> str:
 
 
 def test_the_broker_hears_which_container_begins_with_which_process(program: Program) -> None:
-    with daemon(program.broker, ENTERED) as broker:
+    with Daemon(program.broker, ENTERED) as broker:
         done = program.run("hook", KEY, stdin=state())
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert broker.asked == [{"ask": "enter", "key": KEY, "container": ID, "pid": 7}]
 
 
 def test_a_broker_that_refuses_keeps_it_from_starting_in_its_own_words(program: Program) -> None:
-    with daemon(program.broker, line(answer="no", why="the grant has ended")):
+    with Daemon(program.broker, line(answer="no", why="the grant has ended")):
         assert said(program.run("hook", KEY, stdin=state())) == "the grant has ended"
 
 
 def test_a_broker_that_ends_before_it_answered_is_asked_again(program: Program) -> None:
-    with daemon(program.broker, b"", ENTERED) as broker:
+    with Daemon(program.broker, b"", ENTERED) as broker:
         assert program.run("hook", KEY, stdin=state()).returncode == 0
     assert len(broker.asked) == 2
 
@@ -62,7 +62,7 @@ def test_a_broker_that_is_away_keeps_it_from_starting(program: Program) -> None:
 
 
 def test_a_broker_that_hangs_keeps_it_from_starting(program: Program) -> None:
-    with daemon(program.broker, None):
+    with Daemon(program.broker, None):
         text = said(program.run("hook", KEY, stdin=state()))
     assert text == f"the broker at {program.broker} did not answer within 0.2 s; see its log"
 

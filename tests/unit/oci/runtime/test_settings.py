@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from support.oci_program import Program, built, daemon, line, sanitized
+from support.oci_program import Daemon, Program, built, line, sanitized
 
 pytestmark = pytest.mark.slow
 
@@ -43,7 +43,7 @@ def test_a_wrong_line_refuses_who_asks_and_stops_nobody_else(program: Program, w
 def test_lines_may_have_comments_and_any_space(program: Program) -> None:
     text = f"\n  # a comment\n\tsocket \t {program.socket}  \r\n\nagent_wait_ms 0\nruntime {program.runtime}"
     Path(f"{program.path}.conf").write_text(text)
-    with daemon(program.socket, line(answer="go", runtime="")) as agent:
+    with Daemon(program.socket, line(answer="go", runtime="")) as agent:
         assert program.create(ASKS).returncode == 0
     assert len(agent.asked) == 1
 

@@ -17,10 +17,10 @@ def varint(number: int) -> bytes:
 
 
 def field(number: int, value: Value | str) -> bytes:
-    """One field; text and messages are bytes, everything else a varint."""
+    """One field; text and messages are bytes, everything else a varint. Text with surrogates is no UTF-8."""
     if isinstance(value, int):
         return varint(number << 3) + varint(value)
-    raw = value.encode() if isinstance(value, str) else value
+    raw = value.encode(errors="surrogateescape") if isinstance(value, str) else value
     return varint(number << 3 | 2) + varint(len(raw)) + raw
 
 

@@ -20,7 +20,7 @@ from partage_plugins.api.keys import GPU_MILLI
 from rig.client.manifests import a_pod
 from rig.client.resources import RESOURCE_CLAIMS
 from rig.identity.people import OUR_NAMESPACE, TEAM
-from support.dra_stage import devices, request
+from support.claim_objects import devices, request
 from support.gpu_fleet import card
 from support.objects import READY, lease_body, node_body
 

@@ -6,22 +6,15 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from partage_plugins.api import Card
 from partage_plugins.api.keys import ALLOCATION
 from partage_plugins.codecs import encode_allocation
-from partage_plugins.testing.examples import inventory
-from support.objects import allocation, grant, node_body, pod_body
+from support.objects import allocation, grant, node_body, of_cards, pod_body
 
 
-def card(card_id: str, **fields: Any) -> dict[str, Any]:
-    memory = 16 << 30
-    named = {"id": card_id, "index": 0, "model": "T4", "memory": memory, "cc": "7.5", "pci": "0", "pool": "shared"}
-    return named | fields
-
-
-def node(name: str, *cards: Mapping[str, Any], cpu: str = "8", text: str | None = None) -> dict[str, Any]:
-    """A node with these cards; `text` replaces the inventory."""
-    written = text if text is not None else inventory(gpu={"driver": "1", "cuda": "1", "cards": cards})
-    return node_body(name, written if cards or text is not None else None, cpu=cpu, memory="64Gi")
+def node(name: str, *cards: Card, text: str | None = None) -> dict[str, Any]:
+    """A node with these cards, or with this text for its inventory."""
+    return node_body(name, of_cards(cards) if cards else text, cpu="8", memory="64Gi")
 
 
 def pod(name: str, milli: int = 0, *, cpu: str = "1", **more: Any) -> dict[str, Any]:

@@ -34,8 +34,8 @@ from rig.control.plane import ControlPlane, control_plane
 from rig.control.settings import FOR_BENCHMARKS
 from rig.identity.people import SCHEDULER
 from rig.identity.permissions import delivered
+from support.claim_objects import device_class
 from support.claims_stage import FILES
-from support.dra_stage import device_class
 
 NODES, PODS, TURNS = 500, 1_000, 2
 SMOKE_NODES, SMOKE_PODS, SMOKE_TURNS = 20, 30, 1

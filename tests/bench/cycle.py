@@ -22,12 +22,13 @@ from partage_cli.simulation.synthetic import synthetic
 from partage_cli.simulation.typical import typical_of
 from partage_cli.simulation.workloads import FleetNode
 from partage_plugins.api import GPU, NodeName, PodRequest, keys
-from partage_plugins.codecs import encode_allocation, encode_inventory, sign
 from partage_scheduler.cluster import Asks, Cluster
 from partage_scheduler.cycle import Bind, Cycle
 from partage_scheduler.objects import ApiNode, ApiPod
 from partage_scheduler.predicates import Predicates
 from partage_scheduler.queue import Queue
+from rig.client.binding import signed
+from support.objects import ZONE, node
 
 NODES: Final = 5_000
 PODS: Final = 10_000
@@ -40,18 +41,9 @@ POD: Final = msgspec.json.Decoder(ApiPod)
 T = TypeVar("T")
 
 
-def node_object(node: FleetNode) -> ApiNode:
-    allocatable = {"cpu": f"{node.total.cpu_milli}m", "memory": str(node.total.memory_bytes), "pods": "110"}
-    whole = {
-        "metadata": {
-            "name": node.name,
-            "uid": f"uid-{node.name}",
-            "labels": {"kubernetes.io/hostname": node.name, "topology.kubernetes.io/zone": f"z{len(node.name) % 3}"},
-            "annotations": {keys.INVENTORY: encode_inventory(node.inventory).decode()},
-        },
-        "status": {"allocatable": allocatable},
-    }
-    return msgspec.convert(whole, ApiNode)
+def node_object(of: FleetNode) -> ApiNode:
+    cpu, memory = f"{of.total.cpu_milli}m", str(of.total.memory_bytes)
+    return node(of.name, of.inventory, {ZONE: f"z{len(of.name) % 3}"}, cpu=cpu, memory=memory)
 
 
 def pod_object(
@@ -133,18 +125,15 @@ class Scheduler:
         self.cluster = Cluster(self.decider, self.predicates, trusted=lambda _pod: None, asks=self.asks.of)
         self.queue = Queue(placed_on=self.cluster.placed_pods.placed_on)
         self.cycle = Cycle(self.decider, self.side.requests, self.cluster, self.predicates)
-        for node in fleet(nodes):
-            self.cluster.node(node_object(node))
-            self.cluster.heartbeat(node.name, 0.0, 0.0)
+        for each in fleet(nodes):
+            self.cluster.node(node_object(each))
+            self.cluster.heartbeat(each.name, 0.0, 0.0)
 
     def texts(self, first: int, count: int) -> list[bytes]:
         return [pod_object(self.pool, number) for number in range(first, first + count)]
 
     def signed(self, bind: Bind) -> dict[str, str]:
-        if not bind.decision.allocation.containers:
-            return {}
-        text = encode_allocation(bind.decision.allocation)
-        return {keys.ALLOCATION: text, keys.SIGNATURE: sign(text, self.key)}
+        return signed(bind.decision.allocation, self.key) if bind.decision.allocation.containers else {}
 
     def offered(self, pod: ApiPod) -> None:
         self.cluster.pod(pod)

@@ -21,8 +21,9 @@ from partage_cli.simulation.policies import decider_with
 from partage_cli.simulation.synthetic import Mix, synthetic
 from partage_cli.simulation.typical import shape_of, typical_of
 from partage_cli.simulation.workloads import CARD_MEMORY_BYTES, GIB, FleetNode, node_of, pod_ref
-from partage_plugins.api import GPU, Allocation, ContainerName, GpuGrant, PodRequest, PodUid, Resources
+from partage_plugins.api import Allocation, PodRequest, PodUid, Resources
 from partage_scheduler.decision import Decider
+from support.objects import allocation, grant
 
 CARDS: Final = 8
 PODS_A_NODE: Final = 12
@@ -56,9 +57,7 @@ def twelve(node: FleetNode, chosen: random.Random) -> Iterator[Allocation]:
             continue
         left[card] -= share
         memory = CARD_MEMORY_BYTES * share // 1000
-        grant = GpuGrant(card=card, share_milli=share, limit_milli=1000, memory_bytes=memory)
-        containers = {ContainerName("main"): {GPU.name: (grant,)}}
-        yield Allocation(gen=1, pod=PodUid(f"{node.name}-{number}"), node=node.name, containers=containers)
+        yield allocation(f"{node.name}-{number}", node.name, grant(card, share, memory=memory))
 
 
 class Arrivals:
@@ -100,8 +99,8 @@ def in_use(policy: str, nodes: int, arrivals: Arrivals) -> Decider:
     chosen = random.Random(nodes)  # noqa: S311  the same fleet in every run
     for node in fleet(nodes):
         decider.add_node(node.name, node.inventory, node.total)
-        for allocation in twelve(node, chosen):
-            decider.take(allocation, chosen.choice(NEEDS))
+        for each in twelve(node, chosen):
+            decider.take(each, chosen.choice(NEEDS))
     return decider
 
 

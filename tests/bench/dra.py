@@ -28,7 +28,8 @@ from rig.client.pods import Pod
 from rig.client.resources import Json
 from rig.identity.people import TEAM
 from rig.images.bases import compiled
-from support.dra_stage import DraStage, claimed, devices, request
+from support.claim_objects import devices, request
+from support.dra_stage import DraStage, claimed
 from support.machine_image import workloads
 
 PAIRS, SMOKE_PAIRS = 60, 1

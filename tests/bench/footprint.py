@@ -20,13 +20,13 @@ from bench.cycle import NODES, POD, SMALLER, Scheduler, pod_object
 from bench.harness import Bench
 from partage_plugins.api import NodeName, PodUid
 from partage_scheduler.objects.excess import OF_NODES, OF_PODS
+from support.objects import apart, on_terms
 from support.procfs import status
 
 PODS: Final = 30_000
 HOSTILE: Final = 100
 HOSTILE_BYTES: Final = 1_400 << 10
 MOST_MIB: Final = 400
-REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 Json = dict[str, Any]
 Fill = Callable[[Json, str, int], object]
 """Writes this many things of one sort into a pod, different ones into each."""
@@ -49,7 +49,7 @@ def _amounts(pod: Json, own: str, count: int) -> None:
 
 def _of_nodes(pod: Json, own: str, count: int) -> None:
     terms = [{"matchExpressions": [{"key": f"{own}-{number}", "operator": "Exists"}]} for number in range(count)]
-    pod["spec"]["affinity"] = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}
+    pod["spec"]["affinity"] = on_terms(*terms)
 
 
 def _of_pods(pod: Json, own: str, count: int) -> None:
@@ -61,13 +61,13 @@ def _of_pods(pod: Json, own: str, count: int) -> None:
         }
         for number in range(count)
     ]
-    pod["spec"]["affinity"] = {"podAntiAffinity": {REQUIRED: terms}}
+    pod["spec"]["affinity"] = apart(*terms)
 
 
 def _values(pod: Json, own: str, count: int) -> None:
     values = [f"{own}-{number}" for number in range(count)]
     said = {"key": "kubernetes.io/hostname", "operator": "In", "values": values}
-    pod["spec"]["affinity"] = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [said]}]}}}
+    pod["spec"]["affinity"] = on_terms({"matchExpressions": [said]})
 
 
 def _labels(pod: Json, own: str, count: int) -> None:

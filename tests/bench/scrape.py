@@ -14,13 +14,13 @@ from typing import Final
 
 from bench.harness import Bench
 from partage_base.daemon.exposition import page
-from partage_plugins.api import GPU, Allocation, Card, CardId, ContainerName, GpuGrant, NodeName, PodUid, Reads
+from partage_plugins.api import GPU, CardId, PodUid, Reads
 from partage_plugins.codecs import CRIT
 from partage_scheduler.core import Core, new_core, plugins
 from partage_scheduler.occupancy import OccupancyMetrics
 from partage_scheduler.signatures import as_written
-from support.gpu_fleet import GIB
-from support.objects import given, node, of_cards, pod
+from support.gpu_fleet import GIB, card
+from support.objects import allocation, given, grant, node, of_cards, pod
 from support.scheduler_stage import settings_below
 
 NODES: Final = 5_000
@@ -43,18 +43,10 @@ def name_of(number: int) -> str:
 def filled(root: Path, nodes: int, pods: int) -> Core:
     core = new_core(settings_below(root), plugins(), trusted=as_written((GPU,)))
     for number in range(nodes):
-        cards = tuple(
-            Card(
-                id=uuid(number * CARDS + index),
-                index=index,
-                model="NVIDIA H100 80GB HBM3",
-                memory_bytes=79 * GIB,
-                compute_capability="9.0",
-                pci=f"0000:{index + 1:02x}:00.0",
-                pool="shared",
-            )
+        cards = [
+            card(uuid(number * CARDS + index), gib=79, index=index, model="NVIDIA H100 80GB HBM3")
             for index in range(CARDS)
-        )
+        ]
         core.cluster.node(node(name_of(number), of_cards(cards, reads=Reads(crit=CRIT)), pods="110"))
         core.cluster.heartbeat(name_of(number), 0.0, 0.0)
     for number in range(pods):
@@ -65,16 +57,10 @@ def filled(root: Path, nodes: int, pods: int) -> Core:
 def placed(core: Core, number: int, nodes: int) -> None:
     """Adds a pod with a part of one card."""
     on = number % nodes
-    card = uuid(on * CARDS + number // nodes % CARDS)
-    grant = GpuGrant(card=card, share_milli=300, limit_milli=1000, memory_bytes=8 * GIB)
-    allocation = Allocation(
-        gen=1,
-        pod=PodUid(f"uid-train-resnet-{number}"),
-        node=NodeName(name_of(on)),
-        containers={ContainerName("main"): {GPU.name: (grant,)}},
-    )
-    name, namespace = f"train-resnet-{number}", f"team-{number % 40}"
-    core.cluster.pod(pod(name, namespace=namespace, node=name_of(on), annotations=given(allocation)))
+    held = uuid(on * CARDS + number // nodes % CARDS)
+    name, namespace, node = f"train-resnet-{number}", f"team-{number % 40}", name_of(on)
+    notes = given(allocation(f"uid-{name}", node, grant(held, 300, memory=8 * GIB)))
+    core.cluster.pod(pod(name, namespace=namespace, node=node, annotations=notes))
 
 
 def scraped_ns(core: Core, occupancy: OccupancyMetrics, leaving: range, *, nodes: int, pods: int) -> int:

@@ -14,7 +14,8 @@ from rig.client.resources import DEVICE_CLASSES, RESOURCE_CLAIMS
 from rig.client.wait import until
 from rig.errors import Refused
 from rig.identity.people import TEAM
-from support.dra_stage import DraStage, claimed, device_class, devices, request
+from support.claim_objects import device_class, devices, request
+from support.dra_stage import DraStage, claimed
 from support.isolation_stage import ask
 from support.machine_image import workloads
 
@@ -79,7 +80,7 @@ def show_forgery(stage: DraStage) -> None:
 
 def show_ceiling(stage: DraStage) -> None:
     say("\n5. A class lets its claims have half of a card's time, and a claim says that it may have all")
-    stage.rig.cluster.api.create(DEVICE_CLASSES.at(), device_class(500, HALF))
+    stage.rig.cluster.api.create(DEVICE_CLASSES.at(), device_class(500, name=HALF))
     pod = stage.pod("eager", devices(request(300, "2Gi", deviceClassName=HALF), limit_milli=1000))
     pod.wait_running()
     told = stage.told(stage.claim_of(pod)["metadata"]["uid"])

@@ -10,7 +10,8 @@ from partage_cli.simulation.policies import decider_with
 from partage_cli.simulation.runs import Replayer
 from partage_cli.simulation.snapshots import snapshot_of
 from partage_plugins.errors import PartageError
-from unit.cli.simulation.snapshots_made import card, holding, node, pod, printed
+from support.gpu_fleet import card
+from unit.cli.simulation.snapshots_made import holding, node, pod, printed
 
 _, _SIDE = decider_with("binpack")
 _PROTOCOL: Final = Protocol(arrivals_percent=20)

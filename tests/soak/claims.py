@@ -39,7 +39,8 @@ from rig.errors import ComponentFailed
 from rig.identity.people import TEAM
 from rig.machine.components import Component
 from soak.harness import ended, options, say, steps
-from support.dra_stage import DraStage, claimed, devices, request
+from support.claim_objects import devices, request
+from support.dra_stage import DraStage, claimed
 from support.isolation_stage import SERVING, told_by
 
 MOST_PODS: Final = 8

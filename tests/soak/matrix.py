@@ -37,8 +37,9 @@ from rig.lone import LoneRuntime, lone_runtime
 from rig.programs.catalogue import RELEASES
 from soak.harness import ended, say
 from support.chain_stage import Chain, chained
+from support.claim_objects import devices, request
 from support.crishim import SOCKET, crishim, in_front
-from support.dra_stage import claimed, devices, request
+from support.dra_stage import claimed
 from support.isolation_stage import ask
 
 NODE: Final = "n1"

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -19,19 +18,20 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec.structs import replace
 
 from partage_base.keyring import KeyFolders, add_pair
-from partage_base.kube import micro_time
 from partage_plugins.api import GPU, Ready
 from partage_plugins.api.keys import INVENTORY
-from partage_plugins.codecs import decode_inventory, encode_inventory
+from partage_plugins.codecs import decode_inventory
 from rig.client.cluster import Cluster
 from rig.client.policies import why_not_denied
 from rig.client.resources import LEASES, RESOURCE_CLAIMS, RESOURCE_SLICES, Json, path_of
 from rig.client.wait import until
 from rig.identity.people import OUR_NAMESPACE, SCHEDULER, TEAM
 from rig.identity.permissions import delivered
+from support.claim_objects import devices, request, result
 from support.crishim_stage import NODE
-from support.dra_stage import DraStage, devices, request
+from support.dra_stage import DraStage
 from support.isolation_stage import inventory
+from support.objects import lease_body, written
 from support.scheduler_process import SchedulerProcess
 
 FILES: Final = ("claims/admission.yaml", "claims/rbac.yaml")
@@ -57,16 +57,7 @@ class ClaimsStage:
 
 def forged(card: str) -> Json:
     """A forged allocation of a whole card that the API server accepts."""
-    consumed = {"share": "1000", "memory": "1Gi"}
-    result = {
-        "request": "gpu",
-        "driver": "gpu.partage.dev",
-        "pool": NODE,
-        "device": card.lower(),
-        "shareID": "a671734a-e8e5-11e4-8fde-42010af09327",
-        "consumedCapacity": consumed,
-    }
-    return {"devices": {"results": [result]}}
+    return {"devices": {"results": [result(card.lower(), "1000", "1Gi", pool=NODE)]}}
 
 
 @contextmanager
@@ -111,10 +102,8 @@ def publish(claims: DraStage, *, is_on: bool) -> None:
 def _join(cluster: Cluster) -> None:
     """Write what the node's advertiser would write."""
     known = decode_inventory(inventory("dra"), (GPU,))
-    text = encode_inventory(replace(known, ready=Ready(broker=True))).decode()
-    cluster.nodes.annotate(NODE, {INVENTORY: text})
-    spec = {"holderIdentity": NODE, "leaseDurationSeconds": 40, "renewTime": micro_time(datetime.now(UTC))}
-    cluster.api.create(LEASES.at(OUR_NAMESPACE), {"metadata": {"name": NODE}, "spec": spec})
+    cluster.nodes.annotate(NODE, {INVENTORY: written(replace(known, ready=Ready(broker=True)))})
+    cluster.api.create(LEASES.at(OUR_NAMESPACE), lease_body(NODE))
 
 
 def _why_not_in_force(claims: DraStage) -> str | None:

@@ -37,30 +37,14 @@ from rig.machine.components import Component
 from rig.nodes.node import Daemon, NodeSettings
 from rig.rig import Rig, RigSettings, running
 from support.bytecode import BYTECODE
+from support.claim_objects import API, device_class, devices, request
 from support.cluster_stage import ClusterStage
 from support.crishim_stage import INVENTORY, NODE
 from support.isolation_stage import ENV, IMAGE, SERVING, broker, equip, image, inventory, told_by
 from support.metrics import everywhere, figures, why_not_ready
 
-CLASS: Final = f"shared.{DRIVER}"
 ADMIN_ACCESS: Final = "resource.kubernetes.io/admin-access"
 PORT: Final = 9480
-_API: Final = "resource.k8s.io/v1"
-
-
-def share_config(limit_milli: int) -> Json:
-    parameters = {"apiVersion": "partage.dev/v1", "kind": "ShareConfig", "limitMilli": limit_milli}
-    return {"opaque": {"driver": DRIVER, "parameters": parameters}}
-
-
-def device_class(limit_milli: int = 1000, name: str = CLASS) -> Json:
-    expression = f'device.driver == "{DRIVER}" && device.allowMultipleAllocations'
-    return {
-        "apiVersion": _API,
-        "kind": "DeviceClass",
-        "metadata": {"name": name},
-        "spec": {"selectors": [{"cel": {"expression": expression}}], "config": [share_config(limit_milli)]},
-    }
 
 
 def part_class(of: int) -> Json:
@@ -70,19 +54,6 @@ def part_class(of: int) -> Json:
     selectors = [{"cel": {"expression": f'device.driver == "{DRIVER}" && {chosen}'}}]
     spec = {"extendedResourceName": f"{DRIVER}/{kind}", "selectors": selectors}
     return {"metadata": {"name": f"{kind}.{DRIVER}"}, "spec": spec}
-
-
-def request(share: int | None = 300, memory: str | None = "1Gi", *, name: str = "gpu", **more: Any) -> Json:
-    """A request for one device; without an amount for all of it."""
-    amounts = {"share": None if share is None else str(share), "memory": memory}
-    asked_for = {name: amount for name, amount in amounts.items() if amount is not None}
-    capacity = {"capacity": {"requests": asked_for}} if asked_for else {}
-    return {"name": name, "exactly": {"deviceClassName": CLASS, **capacity, **more}}
-
-
-def devices(*requests: Json, limit_milli: int | None = None) -> Json:
-    config = {} if limit_milli is None else {"config": [share_config(limit_milli)]}
-    return {"devices": {"requests": list(requests), **config}}
 
 
 @dataclass
@@ -102,7 +73,7 @@ class DraStage(ClusterStage):
 
     def claim(self, name: str, spec: Json) -> str:
         """Create a named claim, which several pods can use; returns its uid."""
-        body = {"apiVersion": _API, "kind": "ResourceClaim", "metadata": {"name": name}, "spec": spec}
+        body = {"apiVersion": API, "kind": "ResourceClaim", "metadata": {"name": name}, "spec": spec}
         made = self.rig.cluster.api.create(RESOURCE_CLAIMS.at(TEAM), body)
         self.claims.append(name)
         return str(made["metadata"]["uid"])
@@ -138,7 +109,7 @@ class DraStage(ClusterStage):
 
     def _template(self, name: str, spec: Json) -> str:
         template = {"kind": "ResourceClaimTemplate", "metadata": {"name": name}, "spec": {"spec": spec}}
-        self.rig.cluster.api.create(RESOURCE_CLAIM_TEMPLATES.at(TEAM), {"apiVersion": _API, **template})
+        self.rig.cluster.api.create(RESOURCE_CLAIM_TEMPLATES.at(TEAM), {"apiVersion": API, **template})
         self.templates.append(name)
         return name
 

@@ -38,10 +38,15 @@ GIB = 1 << 30
 
 def card(name: str, *, gib: int = 16, **fields: Any) -> Card:
     """A card with that id: 16 GiB, healthy, in the pool `shared`."""
-    given: dict[str, Any] = {"model": "T4", "pool": "shared", **fields}
-    return Card(
-        id=CardId(name), index=0, memory_bytes=gib * GIB, compute_capability="7.5", pci=f"0000:{name}:00.0", **given
-    )
+    usual: dict[str, Any] = {
+        "index": 0,
+        "model": "T4",
+        "memory_bytes": gib * GIB,
+        "compute_capability": "7.5",
+        "pci": f"0000:{name}:00.0",
+        "pool": "shared",
+    }
+    return Card(id=CardId(name), **(usual | fields))
 
 
 def cards(prefix: str, number: int, **fields: Any) -> list[Card]:

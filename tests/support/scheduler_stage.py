@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,10 +16,10 @@ from partage_base.daemon.health import Health
 from partage_base.daemon.life import Tasks
 from partage_base.daemon.metrics import Metrics
 from partage_base.keyring import KeyFolders, add_pair, load_public_keys
-from partage_base.kube import ApiServer, micro_time
+from partage_base.kube import ApiServer
 from partage_plugins.api import GPU, Inventory, Reads
-from partage_plugins.api.keys import ALLOCATION, GPU_MILLI, SIGNATURE
-from partage_plugins.codecs import CRIT, decode_allocation, encode_inventory, verify
+from partage_plugins.api.keys import ALLOCATION, SIGNATURE
+from partage_plugins.codecs import CRIT, decode_allocation, verify
 from partage_scheduler.api.streams import patience
 from partage_scheduler.assembly import Parts, assemble, signer_of
 from partage_scheduler.core import plugins
@@ -30,7 +29,7 @@ from partage_scheduler.settings import SchedulerSettings
 from support.fake_api import FakeApi
 from support.gpu_fleet import card
 from support.kube import access_to
-from support.objects import node_body, of_cards, pod_body
+from support.objects import lease_body, node_body, of_cards, pod_body, written
 from support.scheduling import PODS
 
 NODES: Final = "/api/v1/nodes"
@@ -54,17 +53,17 @@ def an_inventory(name: str, *, health: str = "ok") -> Inventory:
 
 
 def inventory_text(name: str, *, health: str = "ok") -> str:
-    return encode_inventory(an_inventory(name, health=health)).decode()
+    return written(an_inventory(name, health=health))
 
 
-def add_node(api: FakeApi, name: str) -> None:
-    api.objects.create(NODES, node_body(name, an_inventory(name)))
-    beat = {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": micro_time(datetime.now(UTC))}
-    api.objects.create(LEASES, {"metadata": {"name": name, "namespace": OURS}, "spec": beat})
+def add_node(api: FakeApi, name: str, inventory: Inventory | None = None, **more: Any) -> None:
+    """A node with a heartbeat; by default with two cards."""
+    api.objects.create(NODES, node_body(name, inventory or an_inventory(name), **more))
+    api.objects.create(LEASES, lease_body(name))
 
 
-def add_pod(api: FakeApi, name: str, milli: int, **spec: Any) -> None:
-    api.objects.create(PODS, pod_body(name, limits={GPU_MILLI: str(milli)}, **spec))
+def add_pod(api: FakeApi, name: str, milli: int = 0, **more: Any) -> dict[str, Any]:
+    return api.objects.create(PODS, pod_body(name, milli=milli, **more))
 
 
 @dataclass

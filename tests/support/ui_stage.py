@@ -12,11 +12,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from partage_base.daemon.life import Tasks
-from partage_base.kube import ApiServer, micro_time
+from partage_base.kube import ApiServer
 from partage_isolation.wire.messages import BrokerReport, CardHeld, CardReport, ContainerReport, answer_line
-from partage_plugins.api import GPU, Allocation, Card, CardId, GpuGrant, GpuPart, Inventory, Ready, keys
-from partage_plugins.api.names import ContainerName, NodeName, PodUid
-from partage_plugins.codecs import encode_allocation, encode_inventory
+from partage_plugins.api import Card, GpuGrant, Ready, keys
+from partage_plugins.codecs import encode_allocation
 from partage_ui.board import Board
 from partage_ui.cluster import ClusterReader, nothing_known
 from partage_ui.history import History
@@ -26,7 +25,9 @@ from partage_ui.site import Site
 from support import broker
 from support.fake_answers import Object
 from support.fake_api import Asked, FakeApi
+from support.gpu_fleet import card
 from support.kube import access_to
+from support.objects import READY, advertiser_body, allocation, lease_body, node_body, of_cards, pod_body
 
 OURS: Final = "partage-system"
 NODES: Final = "/api/v1/nodes"
@@ -73,63 +74,31 @@ class UiApi(FakeApi):
         return "*" in granted or (wanted["resource"] == "pods" and wanted.get("namespace") in granted)
 
     def add_node(self, name: str, *cards: Card, ready: Ready | None = None, beats: bool = True) -> None:
-        part = GpuPart(driver="580.65.06", cuda="13.0", cards=cards)
-        inventory = Inventory(ready=ready or Ready(crishim=True, broker=True), kinds={GPU.name: part})
-        notes = {keys.INVENTORY: encode_inventory(inventory).decode()}
-        self.objects.create(NODES, {"metadata": {"name": name, "annotations": notes}})
-        labels = {"app.kubernetes.io/name": "partage-advertiser"}
-        body = {"metadata": {"name": f"advertiser-{name}", "namespace": OURS, "labels": labels}}
-        self.objects.create(PODS.format(OURS), {**body, "spec": {"nodeName": name}, "status": {"phase": "Running"}})
+        self.objects.create(NODES, node_body(name, of_cards(cards, ready=ready or READY)))
+        self.objects.create(PODS.format(OURS), advertiser_body(name))
         if beats:
-            beat = {"renewTime": micro_time(datetime.now(UTC)), "leaseDurationSeconds": 3600}
-            self.objects.create(LEASES, {"metadata": {"name": name, "namespace": OURS}, "spec": beat})
+            self.objects.create(LEASES, lease_body(name, lasts_s=3600))
 
     def add_waiting(
         self, namespace: str, name: str, *, why: str = SENTENCE, milli: int = 500, minutes: int = 12
     ) -> None:
         at = f"{datetime.now(UTC) - timedelta(minutes=minutes):%Y-%m-%dT%H:%M:%SZ}"
-        limits = {keys.GPU_MILLI: str(milli), keys.GPU_MEMORY: "30Gi"}
         told = {"type": "PodScheduled", "status": "False", "message": why, "lastTransitionTime": at}
-        self.objects.create(
-            PODS.format(namespace),
-            {
-                "metadata": {"name": name, "namespace": namespace, "creationTimestamp": at},
-                "spec": {"schedulerName": "partage-scheduler", "containers": [_main(limits)]},
-                "status": {"phase": "Pending", "conditions": [told] if why else []},
-            },
-        )
+        status = {"conditions": [told] if why else []}
+        pod = pod_body(name, namespace=namespace, milli=milli, limits={keys.GPU_MEMORY: "30Gi"}, status=status)
+        pod["metadata"]["creationTimestamp"] = at
+        self.objects.create(PODS.format(namespace), pod)
 
     def add_running(self, namespace: str, name: str, node: str, *grants: GpuGrant) -> None:
         uid = broker.pod(name, namespace).uid
-        containers = {ContainerName("main"): {GPU.name: grants}}
-        given = Allocation(gen=1, pod=PodUid(uid), node=NodeName(node), containers=containers)
-        self.objects.create(
-            PODS.format(namespace),
-            {
-                "metadata": {
-                    "name": name,
-                    "namespace": namespace,
-                    "uid": uid,
-                    "annotations": {keys.ALLOCATION: encode_allocation(given)},
-                },
-                "spec": {"nodeName": node, "schedulerName": "partage-scheduler", "containers": [_main({})]},
-                "status": {"phase": "Running"},
-            },
-        )
+        notes = {keys.ALLOCATION: encode_allocation(allocation(uid, node, *grants))}
+        pod = pod_body(name, namespace=namespace, uid=uid, node=node, annotations=notes)
+        self.objects.create(PODS.format(namespace), pod)
 
 
 def a_card(index: int, *, node: str = "n1", health: str = "ok", why: str | None = None) -> Card:
-    return Card(
-        id=CardId(f"GPU-{node}-{index}aaaaaaaa"),
-        index=index,
-        model="NVIDIA H100 80GB HBM3",
-        memory_bytes=79 * GIB,
-        compute_capability="9.0",
-        pci=f"0000:{index:02x}:00.0",
-        pool="shared",
-        health=health,
-        lost_because=why,
-    )
+    name, model = f"GPU-{node}-{index}aaaaaaaa", "NVIDIA H100 80GB HBM3"
+    return card(name, gib=79, index=index, model=model, health=health, lost_because=why)
 
 
 def a_grant(card: Card, *, milli: int = 500, limit: int = 1000, gib: int = 8) -> GpuGrant:
@@ -163,10 +132,6 @@ def told_of(cards: tuple[Card, ...], *containers: ContainerReport, findings: tup
         for each in cards
     )
     return BrokerReport(broker="0.1.0", cards=tell, containers=containers, findings=findings)
-
-
-def _main(limits: Mapping[str, str]) -> Object:
-    return {"name": "main", "resources": {"limits": dict(limits)}}
 
 
 @asynccontextmanager

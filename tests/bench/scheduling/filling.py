@@ -7,32 +7,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
 import msgspec
 
-from partage_base.kube import (
-    ApiServer,
-    Meta,
-    Node,
-    leases_path,
-    micro_time,
-    nodes_path,
-    pods_path,
-    resource_slices_path,
-)
+from partage_base.kube import ApiServer, Meta, Node, leases_path, nodes_path, pods_path, resource_slices_path
 from partage_dra.resource_slice import contents_of, slices_of
 from partage_dra.slices import devices_of
-from partage_plugins.api import GPU, GpuPart, Inventory, Ready
-from partage_plugins.api.keys import GPU_MILLI, INVENTORY
-from partage_plugins.codecs import encode_inventory
-from rig.client.manifests import a_node, a_pod
+from partage_plugins.api import GPU, GpuPart, Inventory
+from partage_plugins.api.keys import GPU_MILLI
+from rig.client.manifests import a_pod
 from rig.client.resources import RESOURCE_CLAIMS
 from rig.identity.people import OUR_NAMESPACE, TEAM
-from support.dra_stage import devices, request
+from support.claim_objects import devices, request
 from support.gpu_fleet import card
+from support.objects import READY, lease_body, node_body
 
 CARDS: Final = 8
 MILLIS: Final = (125, 250, 250, 500, 500, 500, 700, 1000, 1000, 0)
@@ -105,12 +95,11 @@ def _node(number: int, *, pool: str) -> Objects:
     name = _name(number)
     cards = tuple(card(f"{name}-{place}", pool=pool) for place in range(CARDS))
     part = GpuPart(driver="580", cuda="13.0", cards=cards)
-    inventory = Inventory(kinds={GPU.name: part}, ready=Ready(crishim=True, broker=True))
+    inventory = Inventory(kinds={GPU.name: part}, ready=READY)
     made_up = Node(metadata=Meta(name=name, uid=name))
-    beat = {"holderIdentity": name, "leaseDurationSeconds": 600, "renewTime": micro_time(datetime.now(UTC))}
     return [
-        (nodes_path(), a_node(name, annotations={INVENTORY: encode_inventory(inventory).decode()})),
-        (leases_path(OUR_NAMESPACE), {"metadata": {"name": name}, "spec": beat}),
+        (nodes_path(), node_body(name, inventory)),
+        (leases_path(OUR_NAMESPACE), lease_body(name, lasts_s=600)),
         *((resource_slices_path(), each) for each in slices_of(made_up, contents_of(devices_of(part)), {})),
     ]
 

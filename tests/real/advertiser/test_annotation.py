@@ -5,10 +5,10 @@ from __future__ import annotations
 from partage_base.findings import FINDINGS_FOLDER, Findings, Problem, encode_findings
 from partage_plugins.api import GPU
 from partage_plugins.api.keys import INVENTORY as ANNOTATION
-from partage_plugins.api.names import ContainerName, Namespace, PodName, PodUid
+from partage_plugins.api.names import ContainerName
 from partage_plugins.api.places import INVENTORY_FILE
-from partage_plugins.api.pods import PodRef
 from rig.client.resources import Json
+from support import broker
 from support.advertiser_stage import CHILD, MODULE, AdvertiserStage
 from support.audit import Audit
 from support.simgpu_stage import UUIDS
@@ -76,8 +76,7 @@ def test_what_was_told_stays_at_the_end_and_a_second_start_writes_nothing_new(
 
 def test_what_a_broker_finds_wrong_is_an_event_on_the_node(stage: AdvertiserStage) -> None:
     stage.start()
-    pod = PodRef(namespace=Namespace("team-a"), name=PodName("train-0"), uid=PodUid("u1"))
     found = Problem("CoveredMounts", "what partage mounted at /run/partage is covered", stops=True)
-    findings = Findings(subject="a" * 32, pod=pod, container=ContainerName("main"), found=(found,))
+    findings = Findings(subject="a" * 32, pod=broker.pod(), container=ContainerName("main"), found=(found,))
     stage.machine.write(f"/{FINDINGS_FOLDER}/{'a' * 32}.json", encode_findings(findings).decode())
     stage.wait_event("CoveredMounts", "In container main of pod team-a/train-0 what partage mounted at /run/partage is")

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import pytest
 
 from rig.client.cluster import Cluster
-from rig.client.manifests import a_node
 from rig.identity.people import OUR_NAMESPACE
 from rig.identity.permissions import FOLDER
 from support.chart import CHART, KUBERNETES, RELEASE, Helm
 from support.fences import commands, given, objects, typed
+from support.objects import node_body
 
 CRD = FOLDER / "sharepods/crd.yaml"
 NODE = "gpu-1"
@@ -24,7 +24,7 @@ MONITORING = ("monitoring.coreos.com/v1/PodMonitor", "monitoring.coreos.com/v1/P
 @pytest.fixture
 def ours(cluster: Cluster) -> Iterator[Cluster]:
     """The cluster with the pages' node, our namespace and the SharePod kind."""
-    cluster.nodes.create(a_node(NODE))
+    cluster.nodes.create(node_body(NODE))
     cluster.create_namespace(OUR_NAMESPACE)
     cluster.kubectl.run("apply", "-f", str(CRD))
     cluster.kubectl.run("wait", "--for=create", "serviceaccount/default")  # without it no pod is accepted

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from partage_base.kube import leases_path, micro_time
+from partage_base.kube import leases_path
 from partage_plugins.api.keys import INVENTORY
 from real.cli.asking import config_of, partage
 from rig.client.cluster import Cluster
 from rig.rig import Rig
 from support.crishim_stage import NODE, inventory
+from support.objects import lease_body
 from unit.gpu_node.nodes import FIRST
 
 LEASES = leases_path("partage-system")
@@ -32,10 +32,7 @@ def beat(cluster: Cluster) -> Iterator[Callable[[str, float], None]]:
     made: list[str] = []
 
     def beat(name: str, age_s: float) -> None:
-        at = micro_time(datetime.now(UTC) - timedelta(seconds=age_s))
-        spec = {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": at}
-        whole = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}, "spec": spec}
-        cluster.api.create(LEASES, whole)
+        cluster.api.create(LEASES, lease_body(name, age_s=age_s))
         made.append(name)
 
     yield beat

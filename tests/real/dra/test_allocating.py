@@ -13,8 +13,9 @@ from rig.client.wait import until
 from rig.errors import Refused
 from rig.identity.people import SCHEDULER, TEAM
 from rig.rig import Rig
+from support.claim_objects import devices, request
 from support.claims_stage import ClaimsStage, allocating, forged
-from support.dra_stage import DraStage, devices, request
+from support.dra_stage import DraStage
 from support.isolation_stage import ask, seen
 from support.simgpu_stage import UUIDS
 

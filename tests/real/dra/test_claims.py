@@ -8,7 +8,8 @@ from rig.client.resources import RESOURCE_CLAIMS
 from rig.client.wait import until
 from rig.errors import Refused
 from rig.identity.people import TEAM
-from support.dra_stage import DraStage, devices, request
+from support.claim_objects import devices, request
+from support.dra_stage import DraStage
 from support.isolation_stage import ask, seen
 
 MIB_OF_GIB = 1024

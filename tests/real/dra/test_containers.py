@@ -13,7 +13,8 @@ from partage_base.cri import PodResources, ServedContainer, UnaryClient
 from partage_plugins.api.claims import CLAIM_KIND
 from rig.client.manifests import a_container
 from rig.client.pods import Pod
-from support.dra_stage import DraStage, devices, request
+from support.claim_objects import devices, request
+from support.dra_stage import DraStage
 from support.isolation_stage import IMAGE, SERVING, ask, seen
 
 MIB_OF_GIB = 1024

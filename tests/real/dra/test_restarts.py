@@ -6,7 +6,8 @@ import pytest
 
 from rig.client.wait import until
 from rig.errors import RigError
-from support.dra_stage import DraStage, devices, request
+from support.claim_objects import devices, request
+from support.dra_stage import DraStage
 from support.isolation_stage import ask
 
 

@@ -17,8 +17,9 @@ from rig.client.pods import Pod
 from rig.client.resources import DEVICE_CLASSES, RESOURCE_CLAIMS, Json
 from rig.client.wait import until
 from rig.identity.people import TEAM
+from support.claim_objects import CLASS, devices, request
 from support.crishim_stage import INVENTORY
-from support.dra_stage import CLASS, DraStage, devices, part_class, request
+from support.dra_stage import DraStage, part_class
 from support.isolation_stage import IMAGE, SERVING, seen
 from support.simgpu_stage import UUIDS
 

@@ -17,7 +17,7 @@ from rig.client.resources import RESOURCE_CLAIM_TEMPLATES, RESOURCE_SLICES, Json
 from rig.client.wait import until
 from rig.errors import Refused
 from rig.identity.people import TEAM
-from support.dra_stage import devices, request
+from support.claim_objects import devices, request
 from support.install_stage import InstallStage, installable
 from support.isolation_stage import IMAGE, SERVING, ask, image, seen
 

@@ -9,8 +9,9 @@ import pytest
 
 from rig.client.resources import DEVICE_CLASSES, RESOURCE_SLICES
 from rig.rig import Rig
+from support.claim_objects import CLASS, device_class, devices, request
 from support.crishim_stage import INVENTORY
-from support.dra_stage import CLASS, DraStage, device_class, devices, dra_driver, request
+from support.dra_stage import DraStage, dra_driver
 from support.isolation_stage import IsolationStage, ask, inventory, seen
 
 VOLUMES = {"volumes": [{"name": "v", "emptyDir": {}}]}

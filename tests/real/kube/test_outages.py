@@ -36,18 +36,18 @@ from partage_base.kube import (
     nodes_path,
 )
 from rig.client.cluster import Cluster
-from rig.client.manifests import a_node
 from rig.client.wait import patient
 from rig.control.plane import ControlPlane
 from rig.identity.people import OUR_NAMESPACE, Identity
 from support.loops import LOOPS
+from support.objects import node_body
 
 Whose = Callable[[Identity], Access]
 
 
 @pytest.fixture
 def node(cluster: Cluster) -> Iterator[str]:
-    cluster.nodes.create(a_node("n1"))
+    cluster.nodes.create(node_body("n1"))
     yield "n1"
     cluster.nodes.delete("n1")
 

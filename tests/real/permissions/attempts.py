@@ -12,7 +12,7 @@ from partage_plugins.api.keys import ALLOCATION, INVENTORY
 from real.permissions.objects import a_lease, an_event
 from rig.client.api import Patch
 from rig.client.cluster import Cluster
-from rig.client.manifests import a_node, a_pod
+from rig.client.manifests import a_pod
 from rig.client.resources import (
     ADMISSION_BINDINGS,
     CLUSTER_ROLE_BINDINGS,
@@ -27,6 +27,7 @@ from rig.client.resources import (
     Objects,
 )
 from rig.identity.people import ADVERTISER, OUR_NAMESPACE, TEAM
+from support.objects import node_body
 
 Attempt = Callable[[Cluster], object]
 N1, N2 = NODES.at(name="n1"), NODES.at(name="n2")
@@ -124,7 +125,7 @@ _NODES: Mapping[str, Attempt] = {
     "reach into its node's kubelet": lambda us: us.api.text(f"{N1}/proxy/pods"),
     "delete its node": deleting(N1),
     "delete all nodes": deleting(NODES.at()),
-    "create a node": creating(NODES.at(), a_node("n3")),
+    "create a node": creating(NODES.at(), node_body("n3")),
     "create a node, apply": applying("n3", {"annotations": {INVENTORY: "{}"}}),
 }
 

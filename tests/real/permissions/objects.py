@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from rig.client.manifests import a_node
 from rig.client.resources import Json
+from support.objects import node_body
 
 NODES_OF_THE_TEST = ("n1", "n2")
 
 
 def an_own_node(name: str) -> Json:
     """A node with something of everything that an advertiser must not change."""
-    node = a_node(name, annotations={"theirs": "kept"})
-    node["spec"] = {"taints": [{"key": "theirs", "value": "kept", "effect": "NoSchedule"}]}
-    return node
+    taint = {"key": "theirs", "value": "kept", "effect": "NoSchedule"}
+    return node_body(name, annotations={"theirs": "kept"}, spec={"taints": [taint]})
 
 
 def a_lease(name: str, *, holder: str | None = None) -> Json:

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Final
 
 import pytest
 
-from partage_base.kube import micro_time
-from partage_cli.keys.objects import (
-    AUTHORITY,
-    CALLER_TLS,
-    EXTENDER_CA,
-    EXTENDER_TLS,
-    KEYS,
-    MANAGED_BY,
-    SIGNING,
-)
+from partage_cli.keys.objects import AUTHORITY, CALLER_TLS, EXTENDER_CA, EXTENDER_TLS, KEYS, MANAGED_BY, SIGNING
 from partage_plugins.api.keys import INVENTORY
 from partage_plugins.api.keys import KEYS as TOLD
 from real.cli.asking import Done, config_of, partage
@@ -31,6 +20,7 @@ from rig.client.wait import until
 from rig.errors import Refused
 from rig.identity.people import ADVERTISER, OUR_NAMESPACE, ServiceAccount
 from rig.identity.permissions import FOLDER
+from support.objects import lease_body
 
 ACCOUNT: Final = ServiceAccount(OUR_NAMESPACE, "partage-keys")
 FILES: Final = [word for file in ("admission", "rbac") for word in ("-f", str(FOLDER / f"keys/{file}.yaml"))]
@@ -162,14 +152,13 @@ def test_who_may_make_no_token_of_the_account_changes_no_key(keys: Cluster) -> N
 def test_a_key_is_rotated_once_every_node_has_it_and_retired_once_it_has_settled(keys: Cluster) -> None:
     (old,) = (name.removesuffix(".pub") for name in public(keys))
     keys.nodes.annotate("n1", {INVENTORY: IN_FORCE})
-    lease = {"metadata": {"name": "n1", "annotations": {TOLD: old}}, "spec": _beat()}
-    keys.api.create(LEASES.at(OUR_NAMESPACE), lease)
+    keys.api.create(LEASES.at(OUR_NAMESPACE), lease_body("n1", {TOLD: old}, lasts_s=600))
     waits = typed(keys, "rotate", "--wait", "0")
     assert waits.returncode == 1
     assert "1 nodes in force do not trust" in waits.stderr
     assert "n1" in waits.stderr
     (new,) = (name.removesuffix(".pub") for name in public(keys) - {f"{old}.pub"})
-    told = {"metadata": {"annotations": {TOLD: ",".join(sorted((old, new)))}}, "spec": _beat()}
+    told = lease_body("n1", {TOLD: ",".join(sorted((old, new)))}, lasts_s=600)
     keys.api.patch(LEASES.at(OUR_NAMESPACE, "n1"), told)
     done = typed(keys, "rotate", "--wait", "0")
     assert (done.returncode, done.stdout.strip()) == (0, new), done.stderr
@@ -181,8 +170,3 @@ def test_a_key_is_rotated_once_every_node_has_it_and_retired_once_it_has_settled
     assert public(keys) == {f"{new}.pub"}
     keys.api.delete(LEASES.at(OUR_NAMESPACE, "n1"))
     keys.nodes.annotate("n1", {INVENTORY: None})
-
-
-def _beat() -> Json:
-    now = micro_time(datetime.fromtimestamp(time.time(), UTC))
-    return {"holderIdentity": "n1", "leaseDurationSeconds": 600, "renewTime": now}

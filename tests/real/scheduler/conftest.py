@@ -10,7 +10,6 @@ import socket
 import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -18,17 +17,13 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from partage_base.keyring import KeyFolders, add_pair
-from partage_base.kube import micro_time
-from partage_plugins.api import GPU, GpuPart, Inventory, Ready
-from partage_plugins.api.keys import INVENTORY
-from partage_plugins.codecs import encode_inventory
 from rig.client.cluster import Cluster
-from rig.client.manifests import a_node
 from rig.client.resources import LEASES
 from rig.control.plane import ControlPlane, control_plane
 from rig.control.settings import ControlSettings
 from rig.identity.people import OUR_NAMESPACE, SCHEDULER
 from support.gpu_fleet import card
+from support.objects import lease_body, node_body, of_cards
 from support.scheduler_process import SchedulerProcess
 
 CARDS = 2
@@ -96,16 +91,13 @@ def node(bare: Cluster) -> Callable[[str], None]:
 
 def with_cards(cluster: Cluster, name: str) -> None:
     """A made-up node with two cards by NVIDIA's names, whose advertiser sends one heartbeat."""
-    part = GpuPart(driver="580", cuda="13.0", cards=tuple(card(f"GPU-{name}-{place}") for place in range(CARDS)))
-    inventory = Inventory(kinds={GPU.name: part}, ready=Ready(crishim=True, broker=True))
-    cluster.nodes.create(a_node(name, annotations={INVENTORY: encode_inventory(inventory).decode()}))
+    cluster.nodes.create(node_body(name, of_cards(card(f"GPU-{name}-{place}") for place in range(CARDS))))
     beats(cluster, name)
 
 
 def beats(cluster: Cluster, name: str) -> None:
     """Send the node's first heartbeat."""
-    spec = {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": micro_time(datetime.now(UTC))}
-    cluster.api.create(LEASES.at(OUR_NAMESPACE), {"metadata": {"name": name}, "spec": spec})
+    cluster.api.create(LEASES.at(OUR_NAMESPACE), lease_body(name))
 
 
 def free_port() -> int:

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from partage_plugins.api import GPU, GpuPart, Inventory, Ready
 from partage_plugins.api.keys import GPU_MILLI, INVENTORY
-from partage_plugins.codecs import encode_inventory
 from real.scheduler.conftest import CARDS, Scheduler
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_pod
 from rig.client.pods import Pod
-from rig.client.resources import NODES, Resource
+from rig.client.resources import Resource
 from rig.client.wait import until
 from rig.identity.people import TEAM
 from support.gpu_fleet import card
+from support.objects import of_cards, written
 
 OURS = "partage-scheduler"
 BUDGETS = Resource("policy/v1", "poddisruptionbudgets")
@@ -46,10 +45,8 @@ def test_a_pod_on_a_lost_card_is_evicted_as_its_budget_allows(
     match = {"selector": {"matchLabels": {"app": "p"}}, "minAvailable": 1}
     budget = BUDGETS.at(TEAM, "p")
     bare.api.create(BUDGETS.at(TEAM), {"metadata": {"name": "p"}, "spec": match})
-    part = GpuPart(driver="580", cuda="13.0", cards=tuple(card(f"GPU-n1-{n}", health="lost") for n in range(CARDS)))
-    inventory = Inventory(kinds={GPU.name: part}, ready=Ready(crishim=True, broker=True))
-    notes = {"metadata": {"annotations": {INVENTORY: encode_inventory(inventory).decode()}}}
-    bare.api.patch(NODES.at(name="n1"), notes)
+    lost = of_cards(card(f"GPU-n1-{n}", health="lost") for n in range(CARDS))
+    bare.nodes.annotate("n1", {INVENTORY: written(lost)})
     until("it is told", lambda: None if "CardLost" in reasons(pod) else "it is not", 20)
     until("its budget says no", lambda: None if "is not evicted yet" in scheduler.said else "nobody asked", 20)
     assert not pod.refresh()["metadata"].get("deletionTimestamp")

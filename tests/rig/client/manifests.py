@@ -60,23 +60,6 @@ def a_pod(name: str, **said: Unpack[PodFields]) -> Json:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": _metadata(name, said), "spec": _spec(said)}
 
 
-def a_node(
-    name: str, *, annotations: Mapping[str, str] | None = None, capacity: Mapping[str, str] | None = None
-) -> Json:
-    """A node object without a machine, ready until a controller misses its heartbeat."""
-    amounts = {"cpu": "64", "memory": "256Gi", "pods": "110", **(capacity or {})}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}, "annotations": dict(annotations or {})},
-        "status": {
-            "capacity": amounts,
-            "allocatable": amounts,
-            "conditions": [{"type": "Ready", "status": "True", "reason": "MadeUp", "message": "there is no kubelet"}],
-        },
-    }
-
-
 def _metadata(name: str, said: PodFields) -> Json:
     return {
         "name": name,

@@ -7,19 +7,17 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
-from partage_base.kube import ApiServer, Conflict, lease_path, leases_path, micro_time, node_path, nodes_path
-from partage_plugins.api import GPU, Card, GpuPart, Inventory, Ready
+from partage_base.kube import ApiServer, Conflict, lease_path, leases_path, node_path, nodes_path
+from partage_plugins.api import Card, Inventory, Ready
 from partage_plugins.api.keys import INVENTORY
-from partage_plugins.codecs import encode_inventory
-from rig.client.manifests import a_node
 from rig.identity.people import OUR_NAMESPACE
 from support.gpu_fleet import card
+from support.objects import lease_body, node_body, of_cards, written
 
 CARDS: Final = 8
 BEAT_EVERY_S: Final = 10.0
@@ -49,7 +47,7 @@ class Fleet:
         async def work() -> None:
             for name in names:
                 await self._create(name)
-                await self._server.create(leases_path(OUR_NAMESPACE), self._beat(name), msgspec.Raw)
+                await self._server.create(leases_path(OUR_NAMESPACE), lease_body(name), msgspec.Raw)
 
         await asyncio.gather(*(work() for _ in range(at_once)))
 
@@ -58,7 +56,7 @@ class Fleet:
         for name in self._names:
             if self._silent_until.get(name, 0) < time.monotonic():
                 path = lease_path(OUR_NAMESPACE, name)
-                await self._server.patch(path, {"spec": self._beat(name)["spec"]}, msgspec.Raw)
+                await self._server.patch(path, {"spec": lease_body(name)["spec"]}, msgspec.Raw)
             await asyncio.sleep(BEAT_EVERY_S / len(self._names))
 
     async def change(self) -> None:
@@ -94,9 +92,8 @@ class Fleet:
         return self._chance.choice([name for name in self._names if name != self._away])
 
     async def _create(self, name: str) -> None:
-        text = encode_inventory(self._inventory(name, "")).decode()
         self._forgive(name)
-        await self._server.create(nodes_path(), a_node(name, annotations={INVENTORY: text}), msgspec.Raw)
+        await self._server.create(nodes_path(), node_body(name, self._inventory(name, "")), msgspec.Raw)
 
     async def _break(self, name: str, fault: str) -> None:
         self._broken[name] = fault
@@ -113,7 +110,7 @@ class Fleet:
         await self._say(name, "")
 
     async def _say(self, name: str, fault: str) -> None:
-        text = encode_inventory(self._inventory(name, fault)).decode()
+        text = written(self._inventory(name, fault))
         self.changes += 1
         await self._server.patch(node_path(name), {"metadata": {"annotations": {INVENTORY: text}}}, msgspec.Raw)
 
@@ -129,13 +126,7 @@ class Fleet:
             del cards[0]
         elif fault not in {"", "not ready"}:
             cards[0] = _with_health(cards[0], fault)
-        ready = Ready(crishim=fault != "not ready", broker=True)
-        return Inventory(kinds={GPU.name: GpuPart(driver="580", cuda="13.0", cards=tuple(cards))}, ready=ready)
-
-    @staticmethod
-    def _beat(name: str) -> dict[str, Any]:
-        spec = {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": micro_time(datetime.now(UTC))}
-        return {"metadata": {"name": name}, "spec": spec}
+        return of_cards(cards, ready=Ready(crishim=fault != "not ready", broker=True))
 
 
 def _id(name: str, place: int) -> str:

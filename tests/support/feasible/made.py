@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from rig.client.manifests import NO_IMAGE
-from support.objects import HOSTNAME, REQUIRED, ZONE
+from support.objects import REQUIRED, ZONE, node_body
 from unit.scheduler.clusters_made import APPS, OLD_ZONE, TIERS, ZONES, Chance
 
 Json = dict[str, Any]
@@ -65,7 +65,7 @@ class _Maker:
         labels = chance.among(rack=("r1", "r2"), cores=("4", "16", "many"), **{ZONE: ZONES, OLD_ZONE: ZONES})
         if chance.maybe(0.8):
             labels["zone"] = chance.one(ZONES)
-        amounts = {
+        amounts: Json = {
             "cpu": chance.one(("3", "6", "16")),
             "memory": chance.one(("6Gi", "32Gi")),
             "pods": chance.one(("3", "110", "110", "110")),
@@ -74,16 +74,11 @@ class _Maker:
             **chance.among(**{"example.org/thing": ("1", "3")}),
         }
         taints = {(taint["key"], taint["effect"]): taint for taint in (chance.taint() for _ in range(2))}
-        return {
-            "apiVersion": "v1",
-            "kind": "Node",
-            "metadata": {"name": name, "labels": {HOSTNAME: name, **labels}},
-            "spec": {
-                "taints": list(taints.values())[: chance.one((0, 0, 0, 1, 2))],
-                "unschedulable": chance.maybe(0.1),
-            },
-            "status": {"capacity": amounts, "allocatable": amounts},
+        spec = {
+            "taints": list(taints.values())[: chance.one((0, 0, 0, 1, 2))],
+            "unschedulable": chance.maybe(0.1),
         }
+        return node_body(name, labels=labels, spec=spec, **amounts)
 
     def csi_node(self, name: str) -> Json:
         driver = {"name": DRIVER, "nodeID": name, "allocatable": {"count": self.chance.one((1, 1, 2))}}

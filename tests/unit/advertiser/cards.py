@@ -4,25 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from partage_plugins.api import GPU, Card, CardId, GpuPart
+from partage_plugins.api import Card, CardId
 from partage_plugins.api.inventory import Inventory, Ready
+from support import gpu_fleet
+from support.objects import of_cards
 
 A = CardId("GPU-aaaaaaaa-0000-0000-0000-000000000000")
 B = CardId("GPU-bbbbbbbb-0000-0000-0000-000000000000")
 
 
-def card(id_: CardId = A, **given: Any) -> Card:
-    defaults: dict[str, Any] = {
-        "index": 0,
-        "model": "NVIDIA L4",
-        "memory_bytes": 24 << 30,
-        "compute_capability": "8.9",
-        "pci": "0000:01:00.0",
-        "pool": "shared",
-    }
-    return Card(id=id_, **{**defaults, **given})
+def card(id_: CardId = A, **fields: Any) -> Card:
+    return gpu_fleet.card(id_, model="NVIDIA L4", **fields)
 
 
 def inventory(*cards: Card, crishim: bool = True, broker: bool = True) -> Inventory:
-    part = GpuPart(driver="580.95.05", cuda="13.0", cards=cards)
-    return Inventory(ready=Ready(crishim=crishim, broker=broker), kinds={GPU.name: part})
+    return of_cards(cards, ready=Ready(crishim=crishim, broker=broker))

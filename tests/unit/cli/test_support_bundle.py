@@ -20,9 +20,11 @@ from partage_cli.support import here
 from partage_cli.support.archive import MOST_FILE_BYTES, Bundle
 from partage_cli.support.log_lines import kept_lines
 from partage_cli.support.redaction import plain
-from partage_plugins.api.keys import INVENTORY, SCHEDULER
+from partage_plugins.api.keys import SCHEDULER
+from support import kubeconfigs
 from support.broker import FakeBroker, container, held, pod, told
 from support.fake_api import FakeApi, Say
+from support.objects import node_body, pod_body
 from unit.cli.doctor.made import Made, inventory
 from unit.cli.nodes.test_command import LEASES
 from unit.cli.program import partage
@@ -67,8 +69,7 @@ def plant(made: Made) -> None:
 def add_cluster(api: FakeApi) -> None:
     """Puts secrets in every kind of object that the bundle reads, or beside it."""
     hidden = {"x/secret": PLANTED}
-    notes = {INVENTORY: inventory(), **hidden}
-    api.objects.create("/api/v1/nodes", {"metadata": {"name": "n1", "annotations": notes, "labels": {"x": PLANTED}}})
+    api.objects.create("/api/v1/nodes", node_body("n1", inventory(), {"x": PLANTED}, annotations=hidden))
     beat = {"renewTime": micro_time(datetime.now(UTC)), "leaseDurationSeconds": 40, "holderIdentity": "s1"}
     said = {"by": "s1", "version": "0.1.0", "scheduler_name": "partage-scheduler", "variables": {"PARTAGE_X": PLANTED}}
     lease = {"name": "partage-scheduler", "annotations": {SCHEDULER: json.dumps(said), **hidden}}
@@ -78,9 +79,8 @@ def add_cluster(api: FakeApi) -> None:
     spec: dict[str, Any] = {"name": "main", "image": "x/partage-node:0.1.0", "env": [{"name": "P", "value": PLANTED}]}
     waits = {"reason": "CrashLoopBackOff", "message": f"back-off of '{PLANTED}'"}
     status = {"phase": "Running", "containerStatuses": [{"name": "main", "state": {"waiting": waits}}]}
-    meta = {"name": "advertiser-n1", "labels": labels, "annotations": hidden}
-    body = {"metadata": meta, "spec": {"nodeName": "n1", "containers": [spec]}, "status": status}
-    api.objects.create(f"{OURS}/pods", body)
+    pod = pod_body("advertiser-n1", labels, node="n1", annotations=hidden, containers=[spec], status=status)
+    api.objects.create(f"{OURS}/pods", pod)
     event: dict[str, Any] = {
         "type": "Warning",
         "reason": "BrokerAway",
@@ -101,11 +101,7 @@ def made_bundle(folder: Path, *words: str) -> tuple[subprocess.CompletedProcess[
     async def whole() -> subprocess.CompletedProcess[str]:
         async with FakeApi() as api:
             add_cluster(api)
-            cluster = [{"name": "c", "cluster": {"server": api.url}}]
-            user = [{"name": "u", "user": {"token": PLANTED}}]
-            context = [{"name": "x", "context": {"cluster": "c", "user": "u"}}]
-            whole = {"clusters": cluster, "users": user, "contexts": context, "current-context": "x", "kind": "Config"}
-            config.write_text(json.dumps({"apiVersion": "v1", **whole}))
+            kubeconfigs.write(config, server=api.url, user={"token": PLANTED})
             argv = ("support-bundle", "--output", str(found), "--kubeconfig", str(config), *words)
             return await asyncio.to_thread(partage, made.root, *argv)
 

@@ -17,19 +17,18 @@ from hypothesis import strategies as st
 from partage_cli.usage.held import PodLife, Window, counted
 from partage_cli.usage.report import HeldTime, UsageReport, as_table, fields
 from partage_cli.usage.sampled import PrometheusError, by_prometheus, coverage
-from partage_plugins.api import GPU, Allocation, CardId, ContainerName, GpuGrant, NodeName, PodUid
-from partage_plugins.api.keys import ALLOCATION, SIGNATURE
-from partage_plugins.codecs import encode_allocation, key_id, sign
+from partage_plugins.codecs import key_id
 from partage_plugins.errors import Refused
+from rig.client.binding import signed
 from support.fake_prometheus import fake_prometheus
-from support.objects import pod_body, read
+from support.objects import allocation, grant, pod_body, read
 from unit.cli.program import partage
 
 NOW: Final = datetime(2026, 3, 2, 12, tzinfo=UTC)
 DAY: Final = Window(NOW - timedelta(hours=24), NOW)
 PRIVATE: Final = Ed25519PrivateKey.generate()
 KEYS: Final = {key_id(PRIVATE.public_key()): PRIVATE.public_key()}
-HALF: Final = GpuGrant(card=CardId("GPU-1"), share_milli=500, limit_milli=1000, memory_bytes=8 << 30)
+HALF: Final = grant("GPU-1", memory=8 << 30)
 
 
 def ago(hours: float) -> str:
@@ -40,11 +39,8 @@ def life(
     name: str, began_h: float, *, ended_h: float | None = None, key: Ed25519PrivateKey = PRIVATE, gen: int = 1
 ) -> PodLife:
     """A pod with half a card and 8 GiB, from `began_h` to `ended_h` hours ago."""
-    held = {ContainerName("main"): {GPU.name: (HALF,)}}
-    allocation = Allocation(gen=gen, pod=PodUid(f"uid-{name}"), node=NodeName("n1"), containers=held)
-    text = encode_allocation(allocation)
-    body = pod_body(name, node="n1", annotations={ALLOCATION: text, SIGNATURE: sign(text, key)})
-    body["metadata"]["uid"] = f"uid-{name}"
+    uid = f"uid-{name}"
+    body = pod_body(name, uid=uid, node="n1", annotations=signed(allocation(uid, "n1", HALF, gen=gen), key))
     body["status"]["conditions"] = [{"type": "PodScheduled", "status": "True", "lastTransitionTime": ago(began_h)}]
     if ended_h is not None:
         body["status"]["phase"] = "Succeeded"

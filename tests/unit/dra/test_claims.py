@@ -14,7 +14,8 @@ from partage_dra.parts import cuts_of
 from partage_plugins.api import GpuGrant
 from partage_plugins.api.claim_devices import device_name
 from partage_plugins.errors import DecodeError, PartageError, Refused
-from unit.dra.making import ASKED, GIB, A, B, card, claim, config, part, result
+from support.claim_objects import config, result
+from unit.dra.making import ASKED, GIB, A, B, card, claim, part
 
 DEVICE, OTHER = device_name(A), device_name(B)
 NODE = part(card(), card(B, index=1))
@@ -67,12 +68,12 @@ class TestLimits:
         assert limits(config(limitMilli=800), config(limitMilli=500)) == 500
 
     def test_one_for_other_requests_does_not(self) -> None:
-        assert limits(config(("other",), limitMilli=500)) == 1000
-        assert limits(config(("other", "gpu"), limitMilli=500)) == 500
+        assert limits(config("other", limitMilli=500)) == 1000
+        assert limits(config("other", "gpu", limitMilli=500)) == 500
 
     def test_one_for_a_request_holds_for_its_alternatives(self) -> None:
-        assert limits(config(("gpu",), limitMilli=500), request="gpu/small") == 500
-        assert limits(config(("gpu/large",), limitMilli=500), request="gpu/small") == 1000
+        assert limits(config("gpu", limitMilli=500), request="gpu/small") == 500
+        assert limits(config("gpu/large", limitMilli=500), request="gpu/small") == 1000
 
     def test_other_drivers_are_not_read(self) -> None:
         assert limits(config(driver="gpu.nvidia.com", limitMilli="?")) == 1000

@@ -15,14 +15,7 @@ from partage_dra.claims import Claim
 from partage_dra.holdings import Holdings
 from partage_dra.preparer import Preparer
 from partage_dra.spec_file import SpecFiles
-from partage_plugins.api import (
-    GPU,
-    Adjustment,
-    Inventory,
-    Mount,
-    Namespace,
-    NodeName,
-)
+from partage_plugins.api import GPU, Adjustment, Inventory, Mount, Namespace, NodeName
 from partage_plugins.api.claim_devices import device_name
 from partage_plugins.api.claims import ClaimRef, ClaimUid, claim_device, claim_key
 from partage_plugins.api.places import CDI_FOLDER, CLAIMS_FOLDER, INVENTORY_FILE
@@ -30,8 +23,9 @@ from partage_plugins.codecs import encode_inventory
 from partage_plugins.errors import PartageError, PluginHung, Refused
 from partage_plugins.framework.node import Adjusted
 from rig.client.wait import patient
+from support.claim_objects import result
 from support.fake_host import FakeHost
-from unit.dra.making import ASKED, A, card, claim, part, result
+from unit.dra.making import ASKED, A, card, claim, part
 
 OTHER = ClaimRef(Namespace("team-b"), "other", ClaimUid("77aa"))
 CARD_DEVICE = device_name(A)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from partage_plugins.api import GPU, Allocation, CardId, ContainerName, GpuGrant, NodeName, PodUid
-from partage_plugins.api.keys import ALLOCATION, SIGNATURE
-from partage_plugins.codecs import encode_allocation, key_id, sign
+from partage_plugins.codecs import key_id
 from partage_scheduler.objects import ApiPod
+from rig.client.binding import signed
 from soak.scheduling.history import History, Outage, Placed, at_share, untouched
-from support.objects import pod_body
+from support.objects import allocation, grant, pod
 
 KEY = Ed25519PrivateKey.generate()
 MEMORY = 100
@@ -21,16 +19,9 @@ MEMORY = 100
 
 def a_pod(uid: str, *, milli: int = 0, node: str = "", of: str = "", **status: Any) -> ApiPod:
     """A pod with this much of a card granted, or only requested."""
-    notes = {}
-    if milli and node:
-        grant = GpuGrant(card=CardId("card"), share_milli=milli, limit_milli=1000, memory_bytes=10)
-        containers = {ContainerName("main"): {GPU.name: (grant,)}}
-        text = encode_allocation(Allocation(gen=1, pod=PodUid(of or uid), node=NodeName(node), containers=containers))
-        notes = {ALLOCATION: text, SIGNATURE: sign(text, KEY)}
-    body = pod_body(uid, limits={"partage.dev/gpu-milli": str(milli)} if milli else {}, nodeName=node)
-    body["metadata"] |= {"uid": uid, "annotations": notes}
-    body["status"] |= status
-    return msgspec.convert(body, ApiPod)
+    given = milli and node
+    notes = signed(allocation(of or uid, node, grant("card", milli, memory=10)), KEY) if given else {}
+    return pod(uid, uid=uid, milli=milli, node=node, annotations=notes, status=status)
 
 
 @pytest.fixture

@@ -13,11 +13,13 @@ from partage_oci.holds import Holds
 from partage_oci.placement import Placement
 from partage_oci.records import EngineRecord
 from partage_oci.words import asked_of
-from partage_plugins.api import GPU, Card, CardId, GpuPart, Inventory, NodeName, PodRequest
+from partage_plugins.api import Inventory, NodeName, PodRequest
 from partage_plugins.errors import Refused
 from partage_plugins.registry.registry import Registry
 from partage_scheduler.core import plugins
 from support.extent import examples
+from support.gpu_fleet import card
+from support.objects import of_cards
 
 GIB = 1 << 30
 NODE = NodeName("lone")
@@ -26,19 +28,7 @@ IDS = tuple(letter * 64 for letter in "abcdef")
 
 
 def inventory(cards: int) -> Inventory:
-    made = (
-        Card(
-            id=CardId(f"GPU-{number}"),
-            index=number,
-            model="NVIDIA L4",
-            memory_bytes=24 * GIB,
-            compute_capability="8.9",
-            pci=f"0000:{number:02x}:00.0",
-            pool="shared",
-        )
-        for number in range(cards)
-    )
-    return Inventory(kinds={GPU.name: GpuPart(driver="580.95.05", cuda="13.0", cards=tuple(made))})
+    return of_cards(card(f"GPU-{number}", gib=24, index=number) for number in range(cards))
 
 
 @cache

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
@@ -11,8 +10,7 @@ from partage_plugins.codecs.native import read_requests
 from partage_plugins.errors import DecodeError
 from partage_scheduler.objects import ApiPod, seen
 from partage_scheduler.requests import APPLIED, as_typed
-from support.objects import pod_body
-from support.scheduling import read_pod
+from support.objects import pod
 
 MEMORY = "partage.dev/gpu-memory"
 
@@ -23,9 +21,8 @@ def applied(memory: str, name: str = "main") -> str:
 
 def capped(annotation: str | None) -> ApiPod:
     """A pod that requests more memory than the API server can represent, as the API server stores it."""
-    body: dict[str, Any] = pod_body("p", limits={MEMORY: "9223372036854775807"})
-    body["metadata"] |= {"uid": "u", "annotations": {} if annotation is None else {APPLIED: annotation}}
-    return read_pod(body)
+    notes = {} if annotation is None else {APPLIED: annotation}
+    return pod("p", limits={MEMORY: "9223372036854775807"}, annotations=notes)
 
 
 def told(pod: ApiPod) -> str:
@@ -49,6 +46,4 @@ def test_of_others_it_is_said_that_it_stands_for_more(annotation: str | None) ->
 
 
 def test_any_other_amount_is_told_as_it_stands_there() -> None:
-    body: dict[str, Any] = pod_body("p", limits={MEMORY: "4Go"})
-    body["metadata"] |= {"uid": "u", "annotations": {APPLIED: applied("5Go")}}
-    assert "is '4Go'" in told(read_pod(body))
+    assert "is '4Go'" in told(pod("p", limits={MEMORY: "4Go"}, annotations={APPLIED: applied("5Go")}))

@@ -19,18 +19,12 @@ from partage_scheduler.objects import ApiPod
 from partage_scheduler.predicates import Predicates
 from partage_scheduler.queue import Queue, Waiting
 from support.extent import examples
-from support.objects import REQUIRED, node, pod
+from support.objects import node, on_nodes, pod
 from unit.scheduler.cluster.cards import asks_of, carded
 from unit.scheduler.cluster.stage import trusted
 
 NONE: frozenset[ClusterEvent] = frozenset()
 NOW = 0.0
-
-
-def on_nodes(*names: str) -> dict[str, object]:
-    """The affinity of a pod that must be on one of these nodes."""
-    field = {"key": "metadata.name", "operator": "In", "values": names}
-    return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchFields": [field]}]}}}
 
 
 class Stage:

@@ -7,27 +7,16 @@ from typing import Any, get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_plugins.api import (
-    GPU,
-    Allocation,
-    CardId,
-    ContainerName,
-    GpuGrant,
-    GpuPart,
-    Inventory,
-    NodeName,
-    PodUid,
-    Role,
-)
+from partage_plugins.api import GPU, Allocation, CardId, ContainerName, GpuGrant, Inventory, NodeName, PodUid, Role
 from partage_scheduler.cluster.fullness import Fullness, fullness
 from support.gpu_fleet import GIB, card
+from support.objects import of_cards
 
 NODE = NodeName("n")
 
 
 def node(*names: str, **fields: Any) -> Inventory:
-    cards = tuple(card(name, **fields) for name in names)
-    return Inventory(kinds={GPU.name: GpuPart(driver="580", cuda="13.0", cards=cards)})
+    return of_cards(card(name, **fields) for name in names)
 
 
 def grant(on: str, milli: int, role: Role = "app") -> GpuGrant:

@@ -10,14 +10,14 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from partage_base.daemon.exposition import page
-from partage_plugins.api import GPU, Allocation, ContainerName, GpuGrant, NodeName, PodUid, Pool, Reads, Ready
+from partage_plugins.api import GPU, NodeName, PodUid, Pool, Reads, Ready
 from partage_plugins.codecs import CRIT
 from partage_scheduler import occupancy as occupancy_module
 from partage_scheduler.core import Core, new_core, plugins
 from partage_scheduler.occupancy import MOST_PODS, OccupancyMetrics
 from partage_scheduler.signatures import as_written
 from support.gpu_fleet import GIB, card
-from support.objects import given, node, of_cards, pod
+from support.objects import allocation, given, grant, node, of_cards, pod
 from support.scheduler_stage import settings_below
 
 SHARE, MEMORY = "partage_pod_promised_share_ratio", "partage_pod_promised_memory_bytes"
@@ -36,14 +36,8 @@ def core(tmp_path: Path) -> Core:
 
 def hold(core: Core, name: str, milli: int, *, namespace: str = "team", on: str = "n1") -> None:
     """Add a pod that runs there, with `milli` of the card and a GiB of its memory."""
-    grant = GpuGrant(card=card(f"{on}-0").id, share_milli=milli, limit_milli=1000, memory_bytes=GIB)
-    allocation = Allocation(
-        gen=1,
-        pod=PodUid(f"uid-{name}"),
-        node=NodeName(on),
-        containers={ContainerName("main"): {GPU.name: (grant,)}},
-    )
-    core.cluster.pod(pod(name, namespace=namespace, node=on, annotations=given(allocation)))
+    notes = given(allocation(f"uid-{name}", on, grant(f"{on}-0", milli, memory=GIB)))
+    core.cluster.pod(pod(name, namespace=namespace, node=on, annotations=notes))
 
 
 async def counted(core: Core, *, most_pods: int = MOST_PODS) -> OccupancyMetrics:

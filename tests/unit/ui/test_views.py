@@ -14,9 +14,8 @@ from partage_cli.nodes.reports import NodeReport, Report
 from partage_cli.tables import printable
 from partage_cli.usage.report import HeldTime
 from partage_isolation.wire.messages import BrokerReport
-from partage_plugins.api import GPU, Allocation, Card, PodRef
+from partage_plugins.api import Card
 from partage_plugins.api.inventory import Ready
-from partage_plugins.api.names import ContainerName, Namespace, NodeName, PodName, PodUid
 from partage_ui.facts import Facts, Scope, Week, node_told
 from partage_ui.history import History
 from partage_ui.html import Html, tag
@@ -25,7 +24,7 @@ from partage_ui.views.catalogue import VIEWS, fragment
 from partage_ui.views.parts import ROWS, Query, read_query
 from partage_ui.workload import promised
 from support import broker
-from support.objects import pod_body, read
+from support.objects import allocation, pod_body, read
 from support.ui_stage import GIB, SENTENCE, a_card, a_grant, held, told_of
 
 NOW = datetime(2026, 11, 28, 12, 0, tzinfo=UTC)
@@ -72,17 +71,16 @@ def waits(name: str = "train-0", *, why: str = SENTENCE, needs: Needs | None = N
 
 
 def has(name: str, card: Card, *, namespace: str = "team-a", milli: int = 500, gib: int = 8) -> PodFact:
-    uid = PodUid(f"uid-of-{namespace}-{name}")
-    grants = {ContainerName("main"): {GPU.name: (a_grant(card, milli=milli, gib=gib),)}}
-    given_to = Allocation(gen=1, pod=uid, node=NodeName("n1"), containers=grants)
+    pod = broker.pod(name, namespace)
+    given_to = allocation(pod.uid, "n1", a_grant(card, milli=milli, gib=gib))
     return PodFact(
         namespace=namespace,
         name=name,
-        uid=uid,
+        uid=pod.uid,
         node="n1",
         allocation=given_to,
         usages=used_by(given_to),
-        workloads=tuple(promised(PodRef(namespace=Namespace(namespace), name=PodName(name), uid=uid), "n1", given_to)),
+        workloads=tuple(promised(pod, "n1", given_to)),
     )
 
 

@@ -10,9 +10,7 @@ from partage_cli.doctor.findings import Severity
 from partage_cli.nodes import command as nodes_command
 from partage_plugins.api import GPU
 from support.fake_api import FakeApi
-from support.objects import pod_body
 from support.scheduler_stage import NODES, OURS, add_node, add_pod
-from support.scheduling import PODS
 
 
 async def test_objects_that_can_not_be_read_are_findings_and_the_rest_is_seen(
@@ -20,7 +18,7 @@ async def test_objects_that_can_not_be_read_are_findings_and_the_rest_is_seen(
 ) -> None:
     add_node(api, "n1")
     add_pod(api, "p", 500)
-    api.objects.create(PODS, pod_body("odd", nodeName="n1", priority="none"))
+    add_pod(api, "odd", nodeName="n1", priority="none")
     api.objects.create(NODES, {"metadata": {"name": "n2"}, "spec": "none"})
     seen = await sources.cluster(server, namespace=OURS, kinds=(GPU,), root=tmp_path)
     assert ([each.name for each in seen.pods], list(seen.nodes)) == (["team/p"], ["n1"])

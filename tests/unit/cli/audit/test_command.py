@@ -13,8 +13,7 @@ import pytest
 from partage_plugins.api.keys import GPU_MILLI
 from support.fake_api import FakeApi
 from support.kube import until
-from support.objects import pod_body
-from support.scheduler_stage import add_node, scheduler, settings_below, unbound
+from support.scheduler_stage import add_node, add_pod, scheduler, settings_below, unbound
 from support.scheduling import PODS
 from unit.cli.nodes.test_command import kubeconfig
 from unit.cli.program import partage
@@ -30,7 +29,7 @@ def audited(
     async def whole() -> subprocess.CompletedProcess[str]:
         async with FakeApi() as api:
             add_node(api, "n1")
-            api.objects.create(PODS, pod_body("p", limits=limits or {GPU_MILLI: "500"}))
+            add_pod(api, "p", limits=limits or {GPU_MILLI: "500"})
             with pytest.MonkeyPatch.context() as patch:
                 for name, text in environment.items():
                     patch.setenv(name, text)
@@ -76,14 +75,12 @@ def test_each_pod_is_judged_by_the_scheduler_that_it_names(tmp_path: Path) -> No
                 ("partage-scheduler", {GPU_MILLI: "500"}, "kubelet"),
                 ("whole-cards", {"nvidia.com/gpu": "1"}, "whole"),
             ):
-                api.objects.create(PODS, pod_body(f"of-{name}", limits=limits, schedulerName=name))
+                add_pod(api, f"of-{name}", limits=limits, schedulerName=name)
                 with pytest.MonkeyPatch.context() as patch:
                     patch.setenv("PARTAGE_NVIDIA_GPU", reader)
                     async with scheduler(api, settings_below(tmp_path, scheduler_name=name)):
                         await until(lambda: not unbound(api))
-            lost = pod_body("lost", schedulerName="other", nodeName="n1")
-            lost["metadata"]["annotations"] = {"gpu-fraction": "0.5"}
-            api.objects.create(PODS, lost)
+            add_pod(api, "lost", schedulerName="other", nodeName="n1", annotations={"gpu-fraction": "0.5"})
             argv = ("audit", "--kubeconfig", str(kubeconfig(tmp_path, api.url)), "-o", "json")
             return await asyncio.to_thread(partage, tmp_path, *argv)
 

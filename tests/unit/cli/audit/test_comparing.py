@@ -38,7 +38,8 @@ from partage_plugins.api.keys import ALLOCATION, BUDGET, CONTAINER, PREFIX, SIGN
 from partage_plugins.codecs import container_key, encode_allocation, encode_container, key_id, sign
 from partage_scheduler.cluster import Asks, Unknown
 from partage_scheduler.objects import ApiNode, ApiPod
-from support.objects import node, pod
+from rig.client.binding import signed
+from support.objects import allocation, grant, node, pod
 from unit.scheduler.cluster.cards import carded, granted
 
 PRIVATE = Ed25519PrivateKey.generate()
@@ -58,18 +59,14 @@ def allocated(
     name: str, milli: int = 500, place: int = 0, *, asks: int | None = None, key: Ed25519PrivateKey = PRIVATE
 ) -> ApiPod:
     """A pod on node m with part of one of its cards and a signed allocation."""
-    text = encode_allocation(granted(f"uid-{name}", "m", place, milli))
-    notes = {ALLOCATION: text, SIGNATURE: sign(text, key)}
+    notes = signed(granted(f"uid-{name}", "m", place, milli), key)
     return pod(name, node="m", milli=milli if asks is None else asks, annotations=notes)
 
 
 def moving(name: str, gib: int) -> ApiPod:
     """A movable pod on node m with this much memory of its first card."""
-    before = granted(f"uid-{name}", "m", 0, 0)
-    (grant,) = before.of(GPU)[ContainerName("main")]
-    given = replace(grant, memory_bytes=gib << 30, movable=True)
-    text = encode_allocation(replace(before, containers={ContainerName("main"): {GPU.name: (given,)}}))
-    return pod(name, node="m", milli=1, annotations={ALLOCATION: text, SIGNATURE: sign(text, PRIVATE)})
+    given = allocation(f"uid-{name}", "m", grant("m-0", 0, memory=gib << 30, movable=True))
+    return pod(name, node="m", milli=1, annotations=signed(given, PRIVATE))
 
 
 def cluster(

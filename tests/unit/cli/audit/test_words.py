@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import msgspec
 import pytest
 
 from partage_cli.audit import of_words
@@ -17,17 +14,9 @@ from partage_plugins.framework.scheduler import SchedulerFramework
 from partage_scheduler.decision import Ledger
 from partage_scheduler.objects import ApiPod
 from support.dialect_rows import all_plugins
+from support.objects import pod
 
 OURS = "partage-scheduler"
-
-
-def a_pod(name: str, *, scheduler: str, node: str = "", limits: dict[str, str] | None = None, **meta: Any) -> ApiPod:
-    container = {"name": "main", "resources": {"limits": limits or {}}}
-    body = {
-        "metadata": {"name": name, "namespace": "team", "uid": name, **meta},
-        "spec": {"schedulerName": scheduler, "nodeName": node, "containers": [container]},
-    }
-    return msgspec.convert(body, ApiPod)
 
 
 def seen(*pods: ApiPod) -> SeenCluster:
@@ -55,26 +44,26 @@ def found(*pods: ApiPod) -> list[str]:
     ("pod", "words"),
     [
         (
-            a_pod("v", scheduler="volcano", limits={"volcano.sh/vgpu-number": "1"}),
+            pod("v", schedulerName="volcano", limits={"volcano.sh/vgpu-number": "1"}),
             "a pod says something of cards in Volcano's words (team/v: volcano.sh/vgpu-number) and scheduler volcano",
         ),
         (
-            a_pod("k", scheduler="kai-scheduler", annotations={"gpu-fraction": "0.5"}),
+            pod("k", schedulerName="kai-scheduler", annotations={"gpu-fraction": "0.5"}),
             "in KAI's words (team/k: gpu-fraction) and scheduler kai-scheduler places it: of partage it gets none",
         ),
         (
-            a_pod("g", scheduler="default-scheduler", node="n", annotations={"pod.alpha/DeviceInformation": "{}"}),
+            pod("g", schedulerName="default-scheduler", node="n", annotations={"pod.alpha/DeviceInformation": "{}"}),
             "in KubeGPU's words (team/g: pod.alpha/DeviceInformation) and scheduler default-scheduler",
         ),
         (
-            a_pod("s", scheduler="default-scheduler", node="n", annotations={"kubeshare/gpu_requst": "1"}),
+            pod("s", schedulerName="default-scheduler", node="n", annotations={"kubeshare/gpu_requst": "1"}),
             "(team/s: kubeshare/gpu_requst; did you mean kubeshare/gpu_request?)",
         ),
         (
-            a_pod("h", scheduler="hami-scheduler", limits={"nvidia.com/gpumem": "3000"}),
+            pod("h", schedulerName="hami-scheduler", limits={"nvidia.com/gpumem": "3000"}),
             "in HAMi's words (team/h: nvidia.com/gpumem) and scheduler hami-scheduler",
         ),
-        (a_pod("n", scheduler="default-scheduler", limits={"partage.dev/gpu-milli": "5"}), "in partage's words"),
+        (pod("n", schedulerName="default-scheduler", milli=5), "in partage's words"),
     ],
 )
 def test_a_pod_of_another_scheduler_is_named_with_its_words(pod: ApiPod, words: str) -> None:
@@ -83,14 +72,14 @@ def test_a_pod_of_another_scheduler_is_named_with_its_words(pod: ApiPod, words: 
 
 
 def test_many_pods_of_one_system_and_scheduler_are_one_finding() -> None:
-    pods = [a_pod(f"k{n}", scheduler="kai-scheduler", annotations={"gpu-memory": "1024"}) for n in range(9)]
+    pods = [pod(f"k{n}", schedulerName="kai-scheduler", annotations={"gpu-memory": "1024"}) for n in range(9)]
     (sentence,) = found(*pods)
     assert sentence.startswith("9 pods say something of cards in KAI's words (team/k0: gpu-memory)")
 
 
 def test_pods_of_ours_that_run_without_a_card_are_named_once_for_all_that_say_the_same() -> None:
     meant = {"kubeshare/gpu_requst": "0.5"}
-    cluster = seen(*(a_pod(f"p{n}", scheduler=OURS, node="n", annotations=meant) for n in range(3)))
+    cluster = seen(*(pod(f"p{n}", schedulerName=OURS, node="n", annotations=meant) for n in range(3)))
     (finding,) = of_words.words(cluster, read(cluster))
     assert finding.status is Severity.WARNING
     assert finding.found.startswith("pod team/p0 and 2 more: this pod says something of cards and asks for none: ")
@@ -99,8 +88,8 @@ def test_pods_of_ours_that_run_without_a_card_are_named_once_for_all_that_say_th
 
 def test_ours_those_with_an_allocation_and_those_that_run_with_what_kubelet_gives_are_not_named() -> None:
     assert not found(
-        a_pod("ours", scheduler=OURS, annotations={"kubeshare/gpu_requst": "1"}),
-        a_pod("given", scheduler="other", annotations={"gpu-fraction": "0.5", ALLOCATION: "{}"}),
-        a_pod("kubelet", scheduler="default-scheduler", node="n", limits={"nvidia.com/gpu": "1"}),
-        a_pod("plain", scheduler="default-scheduler", annotations={"app": "x"}, labels={"gpu": "yes"}),
+        pod("ours", schedulerName=OURS, annotations={"kubeshare/gpu_requst": "1"}),
+        pod("given", schedulerName="other", annotations={"gpu-fraction": "0.5", ALLOCATION: "{}"}),
+        pod("kubelet", schedulerName="default-scheduler", node="n", limits={"nvidia.com/gpu": "1"}),
+        pod("plain", schedulerName="default-scheduler", annotations={"app": "x"}, labels={"gpu": "yes"}),
     )

@@ -5,19 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from partage_base.kube import micro_time
 from partage_cli.doctor.elsewhere import is_no_node
 from partage_plugins.api.inventory import Ready
-from partage_plugins.api.keys import INVENTORY
 from partage_plugins.testing.examples import inventory
 from support.fake_api import FakeApi
 from support.kube import until
+from support.objects import lease_body, node_body
 from support.scheduler_stage import LEASES, NODES, scheduler, settings_below
 from unit.cli.doctor.made import Made
 from unit.cli.nodes.test_command import kubeconfig
@@ -32,11 +29,9 @@ def asked(root: Path, nodes: dict[str, Ready | None]) -> subprocess.CompletedPro
     async def whole() -> subprocess.CompletedProcess[str]:
         async with FakeApi() as api:
             for name, ready in nodes.items():
-                notes = {} if ready is None else {INVENTORY: inventory(ready)}
-                meta: dict[str, Any] = {"name": name, "annotations": notes, "labels": {"partage.dev/install": "yes"}}
-                api.objects.create(NODES, {"metadata": meta})
-                beat = {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": micro_time(datetime.now(UTC))}
-                api.objects.create(LEASES, {"metadata": {"name": name}, "spec": beat})
+                text = None if ready is None else inventory(ready)
+                api.objects.create(NODES, node_body(name, text, {"partage.dev/install": "yes"}))
+                api.objects.create(LEASES, lease_body(name))
             async with scheduler(api, settings_below(root / "scheduler")) as running:
                 await until(lambda: running.parts.elector is not None and running.parts.elector.leads)
             here = root / "here"

@@ -17,12 +17,12 @@ from partage_base.kube import micro_time
 from partage_cli.doctor.warnings import DaemonEvent, warnings
 from partage_isolation.wire.messages import answer_line
 from partage_plugins.api.inventory import Ready
-from partage_plugins.api.keys import INVENTORY, KEYS, VERSIONS
+from partage_plugins.api.keys import KEYS, VERSIONS
 from partage_plugins.codecs import key_id
 from partage_plugins.testing.examples import inventory as text_of
 from support.broker import told
 from support.fake_api import FakeApi, Refuse, Say
-from support.objects import read
+from support.objects import advertiser_body, lease_body, node_body, read
 from support.scheduler_stage import LEASES, NODES, inventory_text
 from unit.cli.nodes.test_command import kubeconfig
 from unit.cli.program import partage
@@ -35,15 +35,10 @@ KEY: Final = key_id(PUBLIC)
 
 def add(api: FakeApi, name: str, text: str, *, version: str = "0.1.0", installed: str = "") -> None:
     """A node with a heartbeat, and an advertiser's pod."""
-    notes = {INVENTORY: text} | ({"partage.dev/installed": installed} if installed else {})
-    meta: dict[str, Any] = {"name": name, "annotations": notes, "labels": {"partage.dev/install": "yes"}}
-    api.objects.create(NODES, {"metadata": meta})
-    beat = {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": micro_time(datetime.now(UTC))}
-    said = {KEYS: "0f3a9c51d2e87b64", VERSIONS: f"crishim={version}"}
-    api.objects.create(LEASES, {"metadata": {"name": name, "annotations": said}, "spec": beat})
-    labels = {"app.kubernetes.io/name": "partage-advertiser"}
-    pod = {"metadata": {"name": f"advertiser-{name}", "labels": labels}, "spec": {"nodeName": name}}
-    api.objects.create(PODS, {**pod, "status": {"phase": "Running"}})
+    notes = {"partage.dev/installed": installed} if installed else {}
+    api.objects.create(NODES, node_body(name, text, {"partage.dev/install": "yes"}, annotations=notes))
+    api.objects.create(LEASES, lease_body(name, {KEYS: "0f3a9c51d2e87b64", VERSIONS: f"crishim={version}"}))
+    api.objects.create(PODS, advertiser_body(name))
 
 
 def event(

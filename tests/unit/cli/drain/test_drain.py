@@ -15,35 +15,22 @@ from partage_base.kube import ApiServer
 from partage_cli.drain.eviction import NodePod
 from partage_cli.drain.question import Drained, drained
 from partage_cli.drain.shown import as_text, notes
-from partage_plugins.api.keys import ALLOCATION, GPU_MILLI
+from partage_plugins.api.keys import ALLOCATION
 from partage_plugins.errors import Refused
 from support.fake_api import FakeApi
 from support.kube import access_to, until
-from support.objects import pod_body
+from support.objects import on_nodes, pod_body
 from support.scheduler_stage import LEASES, OURS, add_node, scheduler, settings_below, unbound
 from support.scheduling import PODS
 from unit.cli.nodes.test_command import kubeconfig
 from unit.cli.program import partage
 
-HOST = "kubernetes.io/hostname"
 
-
-def a_pod(
-    name: str, milli: int, node: str = "", *, owner: tuple[str, str] | None = None, notes: dict[str, str] | None = None
-) -> dict[str, Any]:
+def a_pod(name: str, milli: int, node: str = "", **more: Any) -> dict[str, Any]:
     """A pod for a scheduler to place, on `node` if given."""
-    place: dict[str, Any] = (
-        {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": _only(node)}}} if node else {}
-    )
-    pod = pod_body(name, limits={GPU_MILLI: str(milli)}, **place)
-    pod["metadata"]["annotations"] = notes or {}
-    if owner is not None:
-        pod["metadata"]["ownerReferences"] = [{"kind": owner[0], "name": owner[1], "controller": True}]
-    return pod
-
-
-def _only(node: str) -> dict[str, Any]:
-    return {"nodeSelectorTerms": [{"matchExpressions": [{"key": HOST, "operator": "In", "values": [node]}]}]}
+    if node:
+        more["affinity"] = on_nodes(node)
+    return pod_body(name, milli=milli, **more)
 
 
 async def placed(api: FakeApi, root: Path, *pods: dict[str, Any]) -> None:
@@ -91,8 +78,7 @@ async def test_those_that_fit_together_all_fit_and_nothing_is_written(api: FakeA
 
 async def test_who_makes_a_pod_again_is_said_and_who_does_not_leave_stays(api: FakeApi, tmp_path: Path) -> None:
     add_node(api, "n1")
-    web = a_pod("web-7d9f-x", 300, owner=("ReplicaSet", "web-7d9f"))
-    web["metadata"]["labels"] = {"pod-template-hash": "7d9f"}
+    web = a_pod("web-7d9f-x", 300, owner=("ReplicaSet", "web-7d9f"), labels={"pod-template-hash": "7d9f"})
     agent = a_pod("agent", 300, owner=("DaemonSet", "agents"))
     await placed(api, tmp_path, web, agent, a_pod("bare", 300), a_pod("once", 300, owner=("Job", "once")))
     found = await seen(api, tmp_path)
@@ -111,7 +97,7 @@ async def test_who_makes_a_pod_again_is_said_and_who_does_not_leave_stays(api: F
 async def test_a_gang_is_placed_as_a_whole_or_not_at_all(api: FakeApi, tmp_path: Path) -> None:
     gang = {"partage.dev/gang": "train", "partage.dev/gang-size": "2"}
     add_node(api, "n1")
-    await placed(api, tmp_path, a_pod("a", 1000, notes=gang), a_pod("b", 1000, notes=gang))
+    await placed(api, tmp_path, a_pod("a", 1000, annotations=gang), a_pod("b", 1000, annotations=gang))
     add_node(api, "n2")
     await placed(api, tmp_path, a_pod("x", 100, "n2"))
     found = await seen(api, tmp_path)
@@ -148,11 +134,11 @@ async def test_a_node_that_is_not_there_is_said_so(api: FakeApi, tmp_path: Path)
 
 def test_a_follower_asks_in_the_same_words_as_the_pod_and_has_nothing_yet() -> None:
     """For bound pods the scheduler keeps only its own annotations; other systems' annotations may hold the request."""
-    pod = a_pod("a", 300, "n2", notes={ALLOCATION: "{}", "sharedgpu/gpu_request": "0.5", "other/long": "x" * 4096})
-    pod["metadata"]["uid"] = "u1"
-    pod["spec"] |= {"nodeName": "n1", "schedulerName": "default-scheduler"}
+    kept = {"sharedgpu/gpu_request": "0.5", "other/long": "x" * 4096}
+    notes = {ALLOCATION: "{}", **kept}
+    pod = a_pod("a", 300, "n2", uid="u1", annotations=notes, nodeName="n1", schedulerName="default-scheduler")
     follower = msgspec.convert(pod, NodePod).successor("ours")
-    assert follower.metadata.annotations == {"sharedgpu/gpu_request": "0.5", "other/long": "x" * 4096}
+    assert follower.metadata.annotations == kept
     assert (follower.node, follower.uid, follower.spec.scheduler_name) == ("", "u1/again", "ours")
     assert follower.spec.affinity == msgspec.convert(pod, NodePod).spec.affinity
 

@@ -14,7 +14,6 @@ from partage_base.keyring import KeyFolders
 from partage_base.kube import ApiServer
 from partage_cli.explain.question import Answer, Question, answer
 from partage_cli.explain.shown import as_text
-from partage_plugins.api.keys import GPU_MILLI
 from support.fake_api import FakeApi
 from support.kube import access_to, until
 from support.objects import pod_body
@@ -51,7 +50,7 @@ def asked(
 
 
 def native(name: str = SCHEDULER, milli: int = 500) -> dict[str, Any]:
-    return pod_body("new", limits={GPU_MILLI: str(milli)}, schedulerName=name)
+    return pod_body("new", milli=milli, schedulerName=name)
 
 
 def test_a_pod_of_another_scheduler_is_not_said_to_fit(tmp_path: Path) -> None:
@@ -67,8 +66,7 @@ def test_a_pod_of_another_scheduler_is_not_said_to_fit(tmp_path: Path) -> None:
 
 
 def test_a_pod_whose_words_nobody_reads_is_not_said_to_get_a_card(tmp_path: Path) -> None:
-    pod = pod_body("new", schedulerName="other-scheduler")
-    pod["metadata"]["annotations"] = {"other/gpu-part": "0.5"}
+    pod = pod_body("new", schedulerName="other-scheduler", annotations={"other/gpu-part": "0.5"})
     found = asked(tmp_path, pod)
     assert found.pod.message == (
         "it waits for other-scheduler, which is not ours, and asks for no card in words that partage reads; for a card "

@@ -6,14 +6,13 @@ import asyncio
 import json
 import subprocess
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from partage_base.kube import micro_time
-from partage_plugins.api.keys import INVENTORY
+from support import kubeconfigs
 from support.fake_api import FakeApi, Refuse
+from support.objects import lease_body, node_body
 from unit.cli.doctor.made import FIRST, Made, inventory
 from unit.cli.program import PARTAGE, environment, partage
 
@@ -23,13 +22,7 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/partage-system/leases"
 
 
 def kubeconfig(folder: Path, url: str) -> Path:
-    name = {"name": "c", "cluster": {"server": url}}
-    context = {"name": "x", "context": {"cluster": "c", "user": "u"}}
-    user = {"name": "u", "user": {"token": "t"}}
-    whole = {"clusters": [name], "contexts": [context], "users": [user], "current-context": "x", "kind": "Config"}
-    file = folder / "kubeconfig"
-    file.write_text(json.dumps({"apiVersion": "v1", **whole}))
-    return file
+    return kubeconfigs.write(folder / "kubeconfig", server=url, user={"token": "t"})
 
 
 def asked(
@@ -40,11 +33,9 @@ def asked(
     async def whole() -> subprocess.CompletedProcess[str]:
         async with FakeApi() as api:
             for name, text in api_has.items():
-                annotations = {} if text is None else {INVENTORY: text}
-                api.objects.create("/api/v1/nodes", {"metadata": {"name": name, "annotations": annotations}})
-            beat = {"renewTime": micro_time(datetime.now(UTC)), "leaseDurationSeconds": 40}
+                api.objects.create("/api/v1/nodes", node_body(name, text))
             for name in list(api_has)[:1]:
-                api.objects.create(LEASES, {"metadata": {"name": name, "namespace": "partage-system"}, "spec": beat})
+                api.objects.create(LEASES, lease_body(name))
             if refuse:
                 api.expect(Refuse(refuse), method="GET", times=9)
             argv = ("nodes", "--kubeconfig", str(kubeconfig(folder, api.url)), *words)

@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from partage_base.kube import ApiServer, Lease, LeaseSpec, Meta, Node, micro_time
+from partage_base.kube import ApiServer, Lease, LeaseSpec, Meta, Node, leases_path, micro_time, nodes_path
 from partage_cli.nodes.command import cluster
 from partage_cli.nodes.reports import heartbeat, of_cluster
-from partage_plugins.api import GPU, Card, CardId, GpuPart, Inventory
+from partage_plugins.api import Card, CardId
 from partage_plugins.api.gpu import Pool
 from partage_plugins.api.inventory import Ready
 from partage_plugins.api.keys import INVENTORY
-from partage_plugins.codecs import encode_inventory
 from support.fake_api import FakeApi
+from support.objects import lease_body, node_body, of_cards, written
 from unit.cli.doctor.made import CARDS, FIRST, SECOND, inventory
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -104,11 +104,8 @@ def test_no_annotation_is_too_hostile(text: str) -> None:
 
 async def test_the_cluster_is_asked_for_all_nodes_or_for_one(api: FakeApi, server: ApiServer) -> None:
     for name in ("a", "b"):
-        annotations = {INVENTORY: inventory()}
-        api.objects.create("/api/v1/nodes", {"metadata": {"name": name, "annotations": annotations}})
-    leases = "/apis/coordination.k8s.io/v1/namespaces/partage-system/leases"
-    beat = {"renewTime": micro_time(datetime.now(UTC)), "leaseDurationSeconds": 40}
-    api.objects.create(leases, {"metadata": {"name": "b", "namespace": "partage-system"}, "spec": beat})
+        api.objects.create(nodes_path(), node_body(name, inventory()))
+    api.objects.create(leases_path("partage-system"), lease_body("b"))
     everyone = await cluster(server, namespace="partage-system", node=None)
     alone = await cluster(server, namespace="partage-system", node="b")
     assert [[each.node for each in report.nodes] for report in (everyone, alone)] == [["a", "b"], ["b"]]
@@ -117,8 +114,7 @@ async def test_the_cluster_is_asked_for_all_nodes_or_for_one(api: FakeApi, serve
 
 def why_not(ready: Ready, *, age_s: float = 1.0, pools: tuple[Pool, ...] = ("shared",), has_lease: bool = True) -> str:
     cards = tuple(replace(CARDS[0], pool=pool, id=CardId(f"GPU-{place}")) for place, pool in enumerate(pools))
-    part = {GPU.name: GpuPart(driver="580", cuda="13.0", cards=cards)}
-    text = encode_inventory(Inventory(ready=ready, kinds=part)).decode()
+    text = written(of_cards(cards, ready=ready))
     return of_cluster([node("n1", text)], [lease("n1", age_s)] if has_lease else [], NOW).why_not("n1")
 
 

@@ -11,8 +11,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from support.gpu_fleet import card
 from unit.cli.program import PARTAGE, environment, partage
-from unit.cli.simulation.snapshots_made import card, holding, node, pod, printed
+from unit.cli.simulation.snapshots_made import holding, node, pod, printed
 from unit.cli.simulation.test_traces import NODES, PODS
 
 pytestmark = pytest.mark.slow  # each test starts processes

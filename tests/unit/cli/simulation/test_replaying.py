@@ -21,7 +21,6 @@ from partage_plugins.api import (
     CardId,
     ContainerName,
     ContainerRequest,
-    GpuGrant,
     GpuRequest,
     NodeName,
     PodRequest,
@@ -29,6 +28,7 @@ from partage_plugins.api import (
     Resources,
     Role,
 )
+from support.objects import allocation, grant
 
 ROOM = Resources(cpu_milli=10_000, memory_bytes=1 << 40)
 SMALL = synthetic(6, seed=3)
@@ -41,13 +41,8 @@ def node(number: int, cards: int, model: str = "T4", cpu_milli: int = 10_000) ->
 
 def granted(place: int, *shares: int) -> Allocation:
     """An allocation on node n0, one container, with a grant for each share, on card 0, on card 1 and so on."""
-    grants = tuple(
-        GpuGrant(card=CardId(f"card-0-{card}"), share_milli=share, limit_milli=1000, memory_bytes=0)
-        for card, share in enumerate(shares)
-        if share
-    )
-    uid, containers = PodUid(f"p{place}"), {ContainerName("main"): {GPU.name: grants}}
-    return Allocation(gen=1, pod=uid, node=NodeName("n0"), containers=containers)
+    grants = [grant(f"card-0-{card}", share, memory=0) for card, share in enumerate(shares) if share]
+    return allocation(f"p{place}", "n0", *grants)
 
 
 def asking(share: int = 500, count: int = 1, cpu_milli: int = 0) -> PodRequest:
@@ -136,10 +131,7 @@ def test_cards_and_nodes_that_are_not_there_are_named() -> None:
 def test_init_containers_take_a_card_before_the_others(roles: Sequence[Role], most: int) -> None:
     names, shares = (ContainerName("a"), ContainerName("b")), (300, 400)
     card = CardId("c")
-    containers = {
-        name: {GPU.name: (GpuGrant(card=card, share_milli=share, limit_milli=1000, memory_bytes=0),)}
-        for name, share in zip(names, shares, strict=True)
-    }
+    containers = {name: {GPU.name: (grant(card, share),)} for name, share in zip(names, shares, strict=True)}
     asked = tuple(
         ContainerRequest(name=name, role=role, asks=((GPU.name, GpuRequest(share_milli=share)),))
         for name, role, share in zip(names, roles, shares, strict=True)

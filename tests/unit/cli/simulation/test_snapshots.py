@@ -15,7 +15,8 @@ from partage_cli.simulation.workloads import demand_milli
 from partage_plugins import DecodeError
 from partage_plugins.api import Resources
 from partage_plugins.errors import PartageError, Refused
-from unit.cli.simulation.snapshots_made import card, holding, node, pod, printed
+from support.gpu_fleet import card
+from unit.cli.simulation.snapshots_made import holding, node, pod, printed
 
 _, SIDE = decider_with("binpack")
 N1 = node("n1", card("a"), card("b"))

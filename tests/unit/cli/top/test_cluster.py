@@ -12,11 +12,11 @@ import pytest
 from partage_base.kube import ApiServer
 from partage_cli.top.nodes import AllReports, ask_nodes
 from partage_isolation.wire.messages import BrokerReport, Rejection, answer_line
-from partage_plugins.api.keys import INVENTORY
 from partage_plugins.errors import Refused
 from support.broker import container, held, pod, time_told, told
 from support.fake_api import Drop, FakeApi, Refuse, Say
 from support.kube import access_to
+from support.objects import advertiser_body, node_body
 from unit.cli.nodes.test_command import kubeconfig
 from unit.cli.program import partage
 
@@ -27,12 +27,9 @@ PODS = f"/api/v1/namespaces/{OURS}/pods"
 
 def add_node(api: FakeApi, name: str, *, phase: str = "Running", tells: bool = True) -> None:
     """Adds a node, with an advertiser's pod if a phase is given."""
-    annotations = {INVENTORY: "{}"} if tells else {}
-    api.objects.create("/api/v1/nodes", {"metadata": {"name": name, "annotations": annotations}})
+    api.objects.create("/api/v1/nodes", node_body(name, "{}" if tells else None))
     if phase:
-        labels = {"app.kubernetes.io/name": "partage-advertiser"}
-        body = {"metadata": {"name": f"advertiser-{name}", "namespace": OURS, "labels": labels}}
-        api.objects.create(PODS, {**body, "spec": {"nodeName": name}, "status": {"phase": phase}})
+        api.objects.create(PODS, advertiser_body(name, phase))
 
 
 def says(api: FakeApi, name: str, answer: BrokerReport | Rejection) -> None:

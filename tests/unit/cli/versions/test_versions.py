@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from partage_base.kube import micro_time
+from partage_base.kube import pods_path
 from partage_base.version import VERSION
 from partage_cli.rollout.node_state import INSTALLED, DesiredState, telling
-from partage_plugins.api.keys import INVENTORY, VERSIONS
+from partage_plugins.api.keys import VERSIONS
 from partage_plugins.testing.examples import inventory
 from support.fake_api import FakeApi
 from support.kube import until
+from support.objects import lease_body, node_body, pod_body
 from support.scheduler_stage import LEASES, NODES, OURS, scheduler, settings_below
 from unit.cli.nodes.test_command import kubeconfig
 from unit.cli.program import partage
@@ -25,19 +24,16 @@ from unit.cli.program import partage
 pytestmark = pytest.mark.slow  # each test starts processes
 
 
-def add_node(api: FakeApi, name: str, versions: str | None, *, at: datetime | None = None) -> None:
-    notes = {INVENTORY: inventory(), INSTALLED: telling("0.2.0-g1", DesiredState.ON, "in-force").text()}
-    labels = {"partage.dev/install": "yes"}
-    api.objects.create(NODES, {"metadata": {"name": name, "annotations": notes, "labels": labels}})
-    beat = {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": micro_time(at or datetime.now(UTC))}
-    said = {} if versions is None else {VERSIONS: versions}
-    api.objects.create(LEASES, {"metadata": {"name": name, "annotations": said}, "spec": beat})
+def add_node(api: FakeApi, name: str, versions: str | None, *, age_s: float = 0) -> None:
+    notes = {INSTALLED: telling("0.2.0-g1", DesiredState.ON, "in-force").text()}
+    api.objects.create(NODES, node_body(name, inventory(), {"partage.dev/install": "yes"}, annotations=notes))
+    api.objects.create(LEASES, lease_body(name, {} if versions is None else {VERSIONS: versions}, age_s=age_s))
 
 
 def add_pod(api: FakeApi, name: str, image: str) -> None:
     labels = {"app.kubernetes.io/name": name, "app.kubernetes.io/part-of": "partage"}
-    spec: dict[str, Any] = {"nodeName": "n1", "containers": [{"name": "main", "image": image}]}
-    api.objects.create(f"/api/v1/namespaces/{OURS}/pods", {"metadata": {"name": name, "labels": labels}, "spec": spec})
+    pod = pod_body(name, labels, namespace=OURS, node="n1", containers=[{"name": "main", "image": image}])
+    api.objects.create(pods_path(OURS), pod)
 
 
 def asked(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -46,7 +42,7 @@ def asked(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
             api.objects.create(NODES, {"metadata": {"name": "cpu-1"}})
             add_node(api, "n1", "advertiser=0.2.0,broker=0.1.9,crishim=0.2.0")
             add_node(api, "n2", "advertiser=0.2.0,broker=0.2.0,crishim=0.2.0")
-            add_node(api, "n3", None, at=datetime(2026, 1, 1, tzinfo=UTC))
+            add_node(api, "n3", None, age_s=86_400)
             add_pod(api, "partage-dra", "registry.example:5000/partage-node:0.2.0-g1")
             add_pod(api, "partage-sharepods", f"partage-scheduler@sha256:{'0' * 64}")
             async with scheduler(api, settings_below(root)) as running:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any, Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from partage_plugins.api import NodeName
 from partage_plugins.api.keys import ALLOCATION, SIGNATURE
+from partage_plugins.api.places import RESIZES_FOLDER
 from partage_plugins.codecs import sign
-from unit.crishim.rules.requests import UID
+from unit.crishim.rules.requests import UID, Create
 
 NODE: Final = NodeName("n1")
 GIB: Final = 1 << 30
@@ -36,6 +38,24 @@ def signed(document: Document | str, key: Ed25519PrivateKey = KEY) -> dict[str, 
     """The annotations that the scheduler writes."""
     text = document if isinstance(document, str) else json.dumps(document, separators=(",", ":"))
     return {ALLOCATION: text, SIGNATURE: sign(text, key)}
+
+
+def pod(uid: str, *grants: Document, gen: int = 1, **changes: Any) -> Create:
+    """A create of the pod's container, with its signed allocation."""
+    return Create(uid=uid, annotations=signed(allocation(*grants, pod=uid, gen=gen)), **changes)
+
+
+def write_newer(root: Path, document: Document) -> None:
+    """Write the file of a pod as the advertiser does, with its allocation from the API server."""
+    notes, uid = signed(document), document["pod"]
+    handed = {
+        "pod": {"namespace": "default", "name": "trainer", "uid": uid},
+        "allocation": notes[ALLOCATION],
+        "signature": notes[SIGNATURE],
+    }
+    path = root / RESIZES_FOLDER / f"{uid}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(handed))
 
 
 def card(id_: str, index: int, **changes: object) -> Document:

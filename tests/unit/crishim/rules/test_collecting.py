@@ -11,13 +11,9 @@ from partage_crishim.rules.errors import NodeNotReady
 from partage_plugins.api import ContainerKey, ContainerName, PodUid
 from partage_plugins.codecs import container_key
 from partage_plugins.errors import PluginFailed, PluginHung
-from unit.crishim.rules.allocations import allocation, grant, signed
+from unit.crishim.rules.allocations import allocation, grant, pod, signed
 from unit.crishim.rules.requests import Create
 from unit.crishim.rules.stage import Crishim, Stage
-
-
-def pod(uid: str, attempt: int = 0, share: int = 100) -> Create:
-    return Create(uid=uid, attempt=attempt, annotations=signed(allocation(grant(share=share), pod=uid)))
 
 
 def key(uid: str, attempt: int = 0) -> ContainerKey:

@@ -11,11 +11,11 @@ from partage_base.cri import CHECKPOINT
 from partage_base.cri.device_uses import LOGS
 from partage_crishim.decisions import Decision, Refuse
 from partage_crishim.kubelet import CLAIMS
-from unit.crishim.rules.allocations import CARD, OTHER_CARD, allocation, card, grant, inventory, signed
+from unit.crishim.rules.allocations import CARD, OTHER_CARD, card, grant, inventory, pod
 from unit.crishim.rules.requests import Create
 from unit.crishim.rules.stage import Crishim, Stage
 
-SHARE = Create(uid="u-share", annotations=signed(allocation(pod="u-share")))
+SHARE = pod("u-share")
 NATIVE = Create(pod="native", uid="u-native", env=[("NVIDIA_VISIBLE_DEVICES", CARD)])
 GIVEN = (
     f"partage: kubelet gave card {CARD} to a pod by itself, so it is not shared; kubelet tries again, and where this "
@@ -62,10 +62,10 @@ def _folder_of_logs(stage: Stage) -> None:
 def test_a_card_in_native_hands_is_not_shared_whatever_the_inventory_still_says(
     device: str, stage: Stage, crishim: Crishim
 ) -> None:
-    crishim.rewrite(Create(uid="u2", annotations=signed(allocation(pod="u2"))))
+    crishim.rewrite(pod("u2"))
     admits(stage, device)
     assert crishim.refusal(SHARE) == GIVEN
-    crishim.rewrite(Create(uid="u3", annotations=signed(allocation(grant(OTHER_CARD), pod="u3"))))
+    crishim.rewrite(pod("u3", grant(OTHER_CARD)))
 
 
 def test_the_native_container_is_refused_where_the_share_was_first(stage: Stage, crishim: Crishim) -> None:
@@ -91,7 +91,7 @@ def test_kubelet_is_asked_once_for_each_change_of_what_it_gave(stage: Stage, cri
     assert stage.resources.asked == 0
     admits(stage, OTHER_CARD)
     for uid in ("a", "b", "c"):
-        crishim.rewrite(Create(uid=uid, annotations=signed(allocation(grant(share=10), pod=uid))))
+        crishim.rewrite(pod(uid, grant(share=10)))
     assert stage.resources.asked == 1
 
 
@@ -112,7 +112,7 @@ def test_an_init_container_holds_its_card_while_its_pod_lives(stage: Stage, cris
 
 def test_an_instance_is_not_shared_while_kubelet_gave_the_whole_card_and_the_reverse(stage: Stage) -> None:
     stage.write_inventory(inventory(card(CARD, 0), card("MIG-1", 1, parent=CARD, mig="1g.10gb")))
-    of_instance = Create(uid="u2", annotations=signed(allocation(grant("MIG-1"), pod="u2")))
+    of_instance = pod("u2", grant("MIG-1"))
     admits(stage, CARD)
     assert "kubelet gave card MIG-1" in stage.crishim().refusal(of_instance)
     stage.resources.given.clear()

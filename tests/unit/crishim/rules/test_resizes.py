@@ -13,30 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partage_plugins.api import GPU, Granted
-from partage_plugins.api.keys import ALLOCATION, SIGNATURE
 from partage_plugins.api.places import RESIZES_FOLDER
 from partage_plugins.errors import Refused
 from support.extent import examples
-from unit.crishim.rules.allocations import CARD, OTHER_CARD, allocation, grant, inventory, signed
-from unit.crishim.rules.requests import Create
+from unit.crishim.rules.allocations import CARD, OTHER_CARD, allocation, grant, inventory, pod, write_newer
 from unit.crishim.rules.stage import Crishim, Stage, enforced
 
 
-def pod(uid: str, *grants: dict[str, Any], gen: int = 1, **changes: Any) -> Create:
-    return Create(uid=uid, annotations=signed(allocation(*grants, pod=uid, gen=gen)), **changes)
-
-
 def hand_over(stage: Stage, uid: str, gen: int, share: int, card: str = CARD) -> None:
-    """Write the file of a pod as the advertiser does, with the allocation from the API server."""
-    notes = signed(allocation(grant(card, share), pod=uid, gen=gen))
-    document = {
-        "pod": {"namespace": "default", "name": "trainer", "uid": uid},
-        "allocation": notes[ALLOCATION],
-        "signature": notes[SIGNATURE],
-    }
-    path = stage.root / RESIZES_FOLDER / f"{uid}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(document))
+    write_newer(stage.root, allocation(grant(card, share), pod=uid, gen=gen))
 
 
 def look(crishim: Crishim) -> list[int]:

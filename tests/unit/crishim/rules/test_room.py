@@ -15,8 +15,7 @@ from partage_base.cri import RuntimeConfig
 from partage_crishim import reservations
 from partage_crishim.decisions import Ending, Refuse, Rewrite
 from partage_plugins.api.keys import CONTAINER
-from unit.crishim.rules.allocations import CARD, GIB, OTHER_CARD, allocation, card, grant, inventory, signed
-from unit.crishim.rules.requests import Create
+from unit.crishim.rules.allocations import CARD, GIB, OTHER_CARD, card, grant, inventory, pod
 from unit.crishim.rules.stage import Crishim, Stage, enforced
 
 COMPUTE, MEMORY = (
@@ -24,10 +23,6 @@ COMPUTE, MEMORY = (
     "kubelet tries again, and where this stays, delete the pod to move it"
     for what in ("compute", "memory")
 )
-
-
-def pod(uid: str, *grants: dict[str, Any], **changes: Any) -> Create:
-    return Create(uid=uid, annotations=signed(allocation(*grants, pod=uid)), **changes)
 
 
 def test_cards_are_full_at_the_brim_and_not_before(crishim: Crishim) -> None:

@@ -7,10 +7,9 @@ import json
 import pytest
 
 from partage_plugins.api import GPU, Promise
-from partage_plugins.api.keys import ALLOCATION, SIGNATURE
 from partage_plugins.api.places import RESIZES_FOLDER, SUSPENDED_FILE
 from partage_plugins.errors import Refused
-from unit.crishim.rules.allocations import Document, allocation, grant, signed
+from unit.crishim.rules.allocations import Document, allocation, grant, signed, write_newer
 from unit.crishim.rules.requests import Create
 from unit.crishim.rules.stage import Crishim, Stage, enforced
 from unit.crishim.rules.test_resizes import faults, look
@@ -19,25 +18,17 @@ FOR = {"by": "uid-big", "at": 1767312000}
 CAN_NOT = Refused("container main of pod trainer runs on: it has memory that can't leave a card")
 
 
-def of(uid: str, gen: int, *, suspended: bool, container: str = "main") -> Document:
+def of(uid: str, gen: int, *, suspended: bool) -> Document:
     more: Document = {"crit": ["suspended"], "suspended": FOR} if suspended else {}
-    return allocation(grant(share=700), pod=uid, gen=gen, container=container, **more)
+    return allocation(grant(share=700), pod=uid, gen=gen, **more)
 
 
 def pod(uid: str, gen: int = 1, *, suspended: bool = False, attempt: int = 0) -> Create:
     return Create(uid=uid, annotations=signed(of(uid, gen, suspended=suspended)), attempt=attempt)
 
 
-def hand_over(stage: Stage, uid: str, gen: int, *, suspended: bool = True, **more: str) -> None:
-    notes = signed(of(uid, gen, suspended=suspended, **more))
-    document = {
-        "pod": {"namespace": "default", "name": "trainer", "uid": uid},
-        "allocation": notes[ALLOCATION],
-        "signature": notes[SIGNATURE],
-    }
-    path = stage.root / RESIZES_FOLDER / f"{uid}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(document))
+def hand_over(stage: Stage, uid: str, gen: int, *, suspended: bool = True) -> None:
+    write_newer(stage.root, of(uid, gen, suspended=suspended))
 
 
 def report(stage: Stage) -> Document:
@@ -207,12 +198,7 @@ def test_a_pod_is_done_when_all_its_containers_are(stage: Stage, crishim: Crishi
         moves(stage, is_off=stage.fake.asked[-1][0].name == other)
 
     stage.fake.meanwhile = one_only
-    document = {**both, "gen": 2, "crit": ["suspended"], "suspended": FOR}
-    notes = signed(document)
-    hand_over(stage, "a", 2)
-    path = stage.root / RESIZES_FOLDER / "a.json"
-    handed = json.loads(path.read_text())
-    path.write_text(json.dumps({**handed, "allocation": notes[ALLOCATION], "signature": notes[SIGNATURE]}))
+    write_newer(stage.root, {**both, "gen": 2, "crit": ["suspended"], "suspended": FOR})
     assert look(crishim) == [2, 2]
     assert report(stage) == {"a": {"gen": 2}}
     stage.fake.meanwhile = None

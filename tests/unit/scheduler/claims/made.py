@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -17,40 +16,26 @@ from partage_scheduler.cycle import Bind, Cycle, Unschedulable
 from partage_scheduler.objects import ApiDeviceClass, ApiNode, ApiPod, ApiResourceClaim
 from partage_scheduler.predicates import Predicates
 from partage_scheduler.queue import Waiting
+from rig.client.resources import Json
+from support import claim_objects
+from support.claim_objects import devices, request
 from support.gpu_fleet import card
-from support.objects import OURS, node, of_cards, pod
+from support.objects import OURS, node, of_cards, pod, read
 from unit.scheduler.cluster.cards import asks_of
 from unit.scheduler.cluster.stage import trusted
 
 NOW = 0.0
-CLASS = "shared.gpu.partage.dev"
 NO_CRISHIM = Ready(crishim=False, broker=True)
-PARAMETERS = {"apiVersion": "partage.dev/v1", "kind": "ShareConfig"}
 
 
-def config(driver: str = "gpu.partage.dev", requests: tuple[str, ...] = (), **said: Any) -> dict[str, Any]:
-    return {"requests": list(requests), "opaque": {"driver": driver, "parameters": PARAMETERS | said}}
+def device_class(limit_milli: int | None = None, **said: str) -> ApiDeviceClass:
+    return read(ApiDeviceClass, **claim_objects.device_class(limit_milli, **said))
 
 
-def device_class(
-    name: str = CLASS, expression: str = 'device.driver == "gpu.partage.dev"', *configs: Mapping[str, Any]
-) -> ApiDeviceClass:
-    spec = {"selectors": [{"cel": {"expression": expression}}], "config": list(configs)}
-    return msgspec.convert({"metadata": {"name": name}, "spec": spec}, ApiDeviceClass)
-
-
-def request(name: str = "gpu", share: str | None = "300", memory: str | None = "4Gi", **more: Any) -> dict[str, Any]:
-    amounts = {"share": share, "memory": memory}
-    asked = {key: amount for key, amount in amounts.items() if amount is not None}
-    return {"name": name, "exactly": {"deviceClassName": CLASS, "capacity": {"requests": asked}, **more}}
-
-
-def claim(name: str, *requests: Mapping[str, Any], configs: tuple[Mapping[str, Any], ...] = (), **devices: Any) -> Any:
-    body = {
-        "metadata": {"name": name, "namespace": "team", "uid": f"uid-{name}", "resourceVersion": "1"},
-        "spec": {"devices": {"requests": list(requests or (request(),)), "config": list(configs), **devices}},
-    }
-    return msgspec.convert(body, ApiResourceClaim)
+def claim(name: str, *requests: Json, **said: Any) -> ApiResourceClaim:
+    """The claim as the API server returns it; by default with one request."""
+    metadata = {"name": name, "namespace": "team", "uid": f"uid-{name}", "resourceVersion": "1"}
+    return read(ApiResourceClaim, metadata=metadata, spec=devices(*(requests or (request(),)), **said))
 
 
 def using(name: str, *claims: str, **said: Any) -> ApiPod:

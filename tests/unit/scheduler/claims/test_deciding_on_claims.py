@@ -10,9 +10,10 @@ from partage_scheduler.claims.results import holder_of
 from partage_scheduler.cluster import ClusterEvent
 from partage_scheduler.cycle import Bind
 from partage_scheduler.queue import Waiting
+from support.claim_objects import request
 from support.gpu_fleet import GIB
 from support.objects import node, pod
-from unit.scheduler.claims.made import NOW, Stage, allocated, claim, claimable, request, templated, using
+from unit.scheduler.claims.made import NOW, Stage, allocated, claim, claimable, templated, using
 
 
 def grants_of(bind: Bind) -> list[GpuGrant]:
@@ -25,7 +26,7 @@ def test_a_claim_is_given_a_card_and_its_pod_no_allocation_of_its_own() -> None:
     bind = stage.binds(using("p", "c"))
     assert not bind.decision.allocation.containers
     (grant,) = grants_of(bind)
-    assert (grant.share_milli, grant.memory_bytes, bind.claims[0].node) == (300, 4 * GIB, "n")
+    assert (grant.share_milli, grant.memory_bytes, bind.claims[0].node) == (300, GIB, "n")
 
 
 def test_claims_fill_one_card_after_another() -> None:
@@ -40,7 +41,7 @@ def test_claims_fill_one_card_after_another() -> None:
 
 def test_requests_of_one_claim_may_share_a_card_and_counted_devices_do_not() -> None:
     stage = Stage(claimable("n", 1))
-    stage.claims.put(claim("both", request("a"), request("b")))
+    stage.claims.put(claim("both", request(name="a"), request(name="b")))
     assert [grant.card for grant in grants_of(stage.binds(using("p", "both")))] == ["n-0", "n-0"]
     stage.claims.put(claim("two", request(share="10", memory="1Gi", count=2)))
     assert "too few healthy cards" in stage.says(using("q", "two"))
@@ -68,7 +69,7 @@ def test_a_node_needs_a_broker_for_claims_and_no_crishim() -> None:
     ("asked", "words"),
     [
         (request(share="800"), "1 Insufficient GPU share"),
-        (request(share="0", memory="13Gi"), "1 Insufficient GPU memory"),
+        (request(share="0", memory="16Gi"), "1 Insufficient GPU memory"),
         (request(count=2), "1 node(s) had too few healthy cards to share"),
     ],
 )

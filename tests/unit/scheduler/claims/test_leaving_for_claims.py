@@ -8,7 +8,8 @@ from msgspec.structs import replace
 from partage_scheduler.objects import ApiPod, ApiResourceClaim
 from partage_scheduler.objects.claims import Consumer
 from partage_scheduler.preemption import Budgets, NoVictims, VictimFinder
-from unit.scheduler.claims.made import NOW, Stage, claim, claimable, request, using
+from support.claim_objects import request
+from unit.scheduler.claims.made import NOW, Stage, claim, claimable, using
 
 HALF = request(share="500", memory="1Gi")
 

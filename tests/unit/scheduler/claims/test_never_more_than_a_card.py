@@ -14,8 +14,9 @@ from partage_plugins.api import PodUid
 from partage_scheduler.cycle import Bind
 from partage_scheduler.objects import ApiResourceClaim
 from partage_scheduler.queue import Waiting
+from support.claim_objects import request
 from support.extent import examples
-from unit.scheduler.claims.made import NOW, Stage, allocated, claim, claimable, request, using
+from unit.scheduler.claims.made import NOW, Stage, allocated, claim, claimable, using
 
 NODES: tuple[str, ...] = ("m", "n")
 NUMBERS = st.integers(0, 5)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,8 +16,10 @@ from partage_plugins.errors import Refused
 from partage_scheduler.claims import ClaimGrant, allocation_of, asked_of
 from partage_scheduler.claims.selectors import chosen_by
 from partage_scheduler.objects.claims import Cel, Selector
+from support.claim_objects import CLASS, config, request
 from support.gpu_fleet import GIB, card
-from unit.scheduler.claims.made import CLASS, claim, config, device_class, request
+from support.objects import read
+from unit.scheduler.claims.made import claim, device_class
 
 CLASSES = {CLASS: device_class()}
 ATTRIBUTE = 'device.attributes["gpu.partage.dev"]'
@@ -43,22 +44,22 @@ def test_what_is_not_named_is_all_of_the_card() -> None:
 
 
 def test_the_lowest_ceiling_of_class_and_claim_holds() -> None:
-    classes = {CLASS: device_class(CLASS, 'device.driver == "gpu.partage.dev"', config(limitMilli=600))}
+    classes = {CLASS: device_class(600)}
     limits = {
-        of_claim: asked_of(claim("c", configs=(config(limitMilli=of_claim),)), classes).requests[0][1].limit_milli
+        of_claim: asked_of(claim("c", limit_milli=of_claim), classes).requests[0][1].limit_milli
         for of_claim in (400, 900)
     }
     assert limits == {400: 400, 900: 600}
 
 
 def test_parameters_for_another_request_or_driver_are_not_ours() -> None:
-    other = config(requests=("other",), limitMilli=400), config("gpu.example.org", unknown=1)
-    assert the_ask(request(), configs=other).limit_milli == 1000
+    other = config("other", limitMilli=400), config(driver="gpu.example.org", unknown=1)
+    assert the_ask(request(), config=other).limit_milli == 1000
 
 
 def test_what_classes_say_is_written_before_what_the_claim_says() -> None:
-    classes = {CLASS: device_class(CLASS, 'device.driver == "gpu.partage.dev"', config(limitMilli=600))}
-    written = asked_of(claim("c", request("a"), request("b"), configs=(config(limitMilli=500),)), classes).config
+    classes = {CLASS: device_class(600)}
+    written = asked_of(claim("c", request(name="a"), request(name="b"), limit_milli=500), classes).config
     assert [(each["source"], each["requests"]) for each in written] == [
         ("FromClass", ["a"]),
         ("FromClass", ["b"]),
@@ -76,13 +77,16 @@ def test_what_classes_say_is_written_before_what_the_claim_says() -> None:
             claim("c", request(capacity={"requests": {"shares": "1"}})),
             "asks for 'shares' of a card; allowed: share, mem",
         ),
-        (claim("c", configs=(config(limitMili=500),)), "limitMili"),
-        (claim("c", configs=(config(limitMilli=200),)), "has a share of 300 and a limit of 200 milli"),
+        (claim("c", config=[config(limitMili=500)]), "limitMili"),
+        (claim("c", limit_milli=200), "has a share of 300 and a limit of 200 milli"),
         (claim("c", request(deviceClassName="other")), 'deviceclass "other" not found'),
         (claim("c", request(adminAccess=True)), "is for administrators"),
         (claim("c", request(allocationMode="All")), "has All; allowed: ExactCount"),
         (claim("c", request(count=33)), "counts 33; allowed: 1 to 32"),
-        (claim("c", request("a", count=20), request("b", count=20)), "asks for 40 devices; allowed: at most 32"),
+        (
+            claim("c", request(name="a", count=20), request(name="b", count=20)),
+            "asks for 40 devices; allowed: at most 32",
+        ),
         (claim("c", {"name": "a", "firstAvailable": [{"name": "x"}]}), "names alternatives"),
         (claim("c", constraints=[{"matchAttribute": "gpu.partage.dev/uuid"}]), "has constraints"),
         (claim("c", request(selectors=[{"cel": {"expression": "true"}}])), "selects devices by 'true'; allowed:"),
@@ -100,7 +104,7 @@ def test_a_class_of_another_driver_is_none_of_ours() -> None:
         ("device.allowMultipleAllocations", "does not say device.driver"),
     ):
         with pytest.raises(Refused, match=words):
-            asked_of(claim("c"), {CLASS: device_class(CLASS, expression)})
+            asked_of(claim("c"), {CLASS: device_class(expression=expression)})
 
 
 def test_cards_are_chosen_by_what_selectors_compare() -> None:
@@ -156,7 +160,7 @@ JSON = st.recursive(
 def test_any_claim_is_read_or_refused(parameters: Any, share: str, memory: str, count: int) -> None:
     said = {"opaque": {"driver": "gpu.partage.dev", "parameters": parameters}}
     try:
-        ask = the_ask(request(share=share, memory=memory, count=count), configs=(said,))
+        ask = the_ask(request(share=share, memory=memory, count=count), config=[said])
     except Refused:
         return
     assert 0 <= ask.share_milli <= ask.limit_milli <= 1000
@@ -175,7 +179,7 @@ def test_the_driver_reads_from_an_allocation_what_was_decided(
     written = claim(
         "c",
         request(share=str(share), memory=f"{memory}Mi", count=count),
-        configs=tuple(config(limitMilli=each) for each in limits),
+        config=[config(limitMilli=each) for each in limits],
     )
     if min(limits, default=1000) < share:
         with pytest.raises(Refused):
@@ -201,11 +205,11 @@ def test_the_driver_reads_from_an_allocation_what_was_decided(
         given=tuple((name, each) for each in decided),
         config=asked.config,
     )
-    stands = {"metadata": {"uid": "uid-c"}, "status": {"allocation": allocation_of(grant, lambda: "id")}}
-    read = shares_of(
-        msgspec.json.decode(msgspec.json.encode(stands), type=Claim),
+    stands = read(Claim, metadata={"uid": "uid-c"}, status={"allocation": allocation_of(grant, lambda: "id")})
+    shares = shares_of(
+        stands,
         ClaimRef(Namespace("team"), "c", ClaimUid("uid-c")),
         GpuPart(driver="580", cuda="13.0", cards=cards),
         "n",
     )
-    assert tuple(each.grant for each in read) == decided
+    assert tuple(each.grant for each in shares) == decided

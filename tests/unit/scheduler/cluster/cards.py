@@ -8,28 +8,14 @@ from functools import partial
 from msgspec.structs import replace
 
 from partage_cli.simulation.policies import decider_with
-from partage_plugins.api import (
-    GPU,
-    Allocation,
-    Card,
-    CardHealth,
-    CardId,
-    ContainerName,
-    GpuGrant,
-    NodeName,
-    PodRequest,
-    PodUid,
-    Reads,
-    Ready,
-    keys,
-)
+from partage_plugins.api import GPU, Allocation, Card, CardHealth, NodeName, PodRequest, Reads, Ready, keys
 from partage_plugins.codecs import CRIT
 from partage_plugins.framework.scheduler import SchedulerFramework
 from partage_scheduler.cluster import Asks, Cluster, Unknown
 from partage_scheduler.objects import ApiNode, ApiPod, seen
 from partage_scheduler.predicates.needs import needs
 from support.gpu_fleet import GIB, card
-from support.objects import READY, node, of_cards
+from support.objects import READY, allocation, grant, node, of_cards
 from unit.scheduler.cluster.stage import Noted, Told, trusted
 
 _READS = Reads(crit=CRIT)
@@ -57,9 +43,7 @@ def _ailing(one: Card, health: str | CardHealth) -> Card:
 def granted(uid: str, on: str, place: int, milli: int) -> Allocation:
     """An allocation of `milli` and as much of the memory of one card."""
     memory = 16 * GIB * milli // 1000
-    grant = GpuGrant(card=CardId(f"{on}-{place}"), share_milli=milli, limit_milli=1000, memory_bytes=memory)
-    containers = {ContainerName("main"): {GPU.name: (grant,)}}
-    return Allocation(gen=1, pod=PodUid(uid), node=NodeName(on), containers=containers)
+    return allocation(uid, on, grant(f"{on}-{place}", milli, memory=memory))
 
 
 def asks_of(framework: SchedulerFramework) -> Callable[[ApiPod], Unknown | None]:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import msgspec
 
-from partage_base.kube import micro_time
 from partage_plugins.api import NodeName, Ready
 from partage_scheduler.core import Core, new_core, plugins
 from partage_scheduler.extender.messages import Args
 from partage_scheduler.objects import ApiLease, ApiPod
 from support.gpu_fleet import card
-from support.objects import node, of_cards, pod
+from support.objects import lease_body, node, of_cards, pod, read
 from support.scheduler_stage import CARDS, Running, settings_below
 
 FOREIGN = "default-scheduler"
@@ -36,12 +34,7 @@ def add(core: Core, name: str, *, cards: int = CARDS, crishim: bool = True, beat
     inventory = of_cards([card(f"{name}-{place}") for place in range(cards)], ready=ready)
     core.event_handlers.nodes.changed(node(name, inventory, version=1))
     if beats:
-        lease = {"metadata": {"name": name}, "spec": {"renewTime": _now()}}
-        core.event_handlers.heartbeats.changed(msgspec.convert(lease, ApiLease))
-
-
-def _now() -> str:
-    return micro_time(datetime.now(UTC))
+        core.event_handlers.heartbeats.changed(read(ApiLease, **lease_body(name)))
 
 
 def a_pod(name: str = "p", milli: int = 500, annotations: Mapping[str, str] | None = None, **spec: Any) -> ApiPod:

@@ -12,14 +12,13 @@ import aiohttp
 import pytest
 
 from partage_plugins.api import NodeName
-from partage_plugins.api.keys import ALLOCATION, GPU_MILLI
+from partage_plugins.api.keys import ALLOCATION
 from partage_scheduler.extender.filter import GATED, NO_MORE, NOTHING_OF_OURS, OURS
 from partage_scheduler.extender.reminders import CONDITION
 from partage_scheduler.extender.verbs import NO_NAMES
 from support.fake_api import FakeApi, Hang, Refuse
 from support.kube import until
-from support.objects import pod_body
-from support.scheduler_stage import Running, Truth, add_node, scheduler, settings_below, unbound
+from support.scheduler_stage import Running, Truth, add_node, add_pod, scheduler, settings_below, unbound
 from support.scheduling import PODS, stands
 from unit.scheduler.extender.stage import FOREIGN, Caller
 
@@ -66,7 +65,7 @@ def told(
 
 def a_pod(api: FakeApi, name: str, milli: int = 500, **spec: Any) -> dict[str, Any]:
     spec.setdefault("schedulerName", FOREIGN)
-    return api.objects.create(PODS, pod_body(name, limits={GPU_MILLI: str(milli)}, **spec))
+    return add_pod(api, name, milli, **spec)
 
 
 @told("n1", "n2", bound=1)
@@ -116,7 +115,7 @@ async def test_a_binding_that_is_refused_gives_everything_back(api: FakeApi, cal
 
 @told("n1", bound=0)
 async def test_only_pods_that_kube_scheduler_would_bind_by_us_are_bound(api: FakeApi, caller: Caller) -> None:
-    plain = api.objects.create(PODS, pod_body("plain", schedulerName=FOREIGN))
+    plain = add_pod(api, "plain", schedulerName=FOREIGN)
     gated = a_pod(api, "gated", schedulingGates=[{"name": "wait"}])
     ours = a_pod(api, "ours", 3000, schedulerName="partage-scheduler")
     for pod, why in ((plain, NOTHING_OF_OURS), (gated, GATED), (ours, OURS)):
@@ -167,7 +166,7 @@ async def test_a_pod_that_is_gone_or_was_bound_by_others_is_not_bound(api: FakeA
 async def test_both_ways_of_placing_share_one_count(api: FakeApi, caller: Caller) -> None:
     theirs = [a_pod(api, f"theirs{number}", 700) for number in range(2)]
     assert [await caller.bind(pod, "n1") for pod in theirs] == ["", ""]
-    ours = api.objects.create(PODS, pod_body("ours", limits={GPU_MILLI: "700"}))
+    ours = add_pod(api, "ours", 700)
     await until(lambda: stands(api, "ours").status.conditions)
     assert stands(api, "ours").status.conditions[0].message.startswith("0/1 nodes are available: 1 Insufficient")
     assert (await caller.filter(ours, "n1"))["Error"] == OURS

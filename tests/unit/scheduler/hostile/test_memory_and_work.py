@@ -13,7 +13,7 @@ import pytest
 from partage_plugins.api import PodUid, Slot
 from partage_scheduler.objects import ApiNode, ApiPod, Meta
 from partage_scheduler.predicates import Predicates
-from support.objects import HOSTNAME, REQUIRED, apart, labelled, near, node, pod, read
+from support.objects import HOSTNAME, apart, labelled, near, node, on_terms, pod, read
 
 pytestmark = pytest.mark.slow  # clusters of a thousand nodes
 
@@ -100,7 +100,7 @@ def test_a_label_that_no_node_has_is_looked_for_on_none() -> None:
         told.put_node(Slot(number), ApiNode(metadata=Meta(name=f"n{number}", labels=Looked({HOSTNAME: f"n{number}"}))))
     Looked.looks = 0
     unknown = [{"key": f"key-{number}", "operator": "DoesNotExist"} for number in range(250)]
-    chosen = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": unknown}]}}}
+    chosen = on_terms({"matchExpressions": unknown})
     assert not any(
         each.flags(20).any() for each in told.barred(pod("p", affinity=chosen), 20) if "affinity" in str(each.reason)
     )
@@ -124,8 +124,7 @@ def test_a_label_is_known_from_its_first_node_and_forgotten_with_its_last() -> N
 
 def asked_once(told: Predicates, own: str) -> None:
     exists = [{"key": f"{own}-{number}", "operator": "Exists"} for number in range(10_000)]
-    of_nodes = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": exists}]}}}
-    told.barred(pod("w", affinity=of_nodes), 20)
+    told.barred(pod("w", affinity=on_terms({"matchExpressions": exists})), 20)
     told.barred(pod("w", affinity=apart(*(near(labelled(**{own: str(number)}), "h") for number in range(4000)))), 20)
 
 

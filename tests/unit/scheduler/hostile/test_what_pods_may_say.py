@@ -14,14 +14,14 @@ from partage_scheduler.objects.excess import AMOUNTS, MOST_BYTES, OF_PODS, REACH
 from partage_scheduler.predicates.needs import asked_by
 from partage_scheduler.predicates.ports import host_ports
 from partage_scheduler.requests import RequestReader
-from support.objects import HOSTNAME, REQUIRED, Json, apart, labelled, near, node, pod, read
+from support.objects import HOSTNAME, REQUIRED, Json, apart, labelled, near, node, on_terms, pod, read
 from unit.scheduler.placing import World
 
 EXISTS = [{"key": f"key-{number}", "operator": "Exists"} for number in range(600)]
-ABOUT_NODES = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": EXISTS}]}}}
-MANY_NODES = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [each]} for each in EXISTS]}}}
+ABOUT_NODES = on_terms({"matchExpressions": EXISTS})
+MANY_NODES = on_terms(*({"matchExpressions": [each]} for each in EXISTS))
 VALUES = {"key": HOSTNAME, "operator": "In", "values": [f"n{number}" for number in range(5000)]}
-MANY_VALUES = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [VALUES]}]}}}
+MANY_VALUES = on_terms({"matchExpressions": [VALUES]})
 PORTS = [{"hostPort": 1 + number} for number in range(600)]
 
 

@@ -12,7 +12,6 @@ from partage_scheduler.objects import ApiPod
 from support.objects import (
     HOSTNAME,
     PREFERRED,
-    REQUIRED,
     ZONE,
     Json,
     affine,
@@ -21,6 +20,7 @@ from support.objects import (
     namespace,
     near,
     node,
+    on_terms,
     pod,
 )
 from unit.scheduler.placing import World
@@ -54,10 +54,6 @@ def test_taints_that_come_and_go_are_followed() -> None:
     assert world.where(pod("p")) == "a b"
 
 
-def required(*terms: Json) -> Json:
-    return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": list(terms)}}}
-
-
 def expression(operator: str, *values: str, key: str = "disk") -> Json:
     return {"key": key, "operator": operator, **({"values": values} if values else {})}
 
@@ -86,7 +82,7 @@ def test_all_expressions_of_a_term_must_hold(term: Json, nodes: str) -> None:
         node("b", labels={"disk": "nvme", "cores": "16"}),
         node("c", labels={"cores": "x"}),
     )
-    assert world.where(pod("p", affinity=required(term))) == nodes
+    assert world.where(pod("p", affinity=on_terms(term))) == nodes
 
 
 def test_a_pod_that_names_its_node_goes_there_alone() -> None:
@@ -228,7 +224,7 @@ STRANGE = {"matchExpressions": [{"key": "a", "operator": "Like", "values": ["b"]
         ({"volumes": [{"name": "d", "gcePersistentDisk": {"pdName": "x"}}]}, "gcePersistentDisk"),
         ({"volumes": [{"name": "d", "rbd": {"monitors": ["m"]}}]}, "kind rbd"),
         ({"tolerations": [{"key": "k", "operator": "Gt", "value": "5"}]}, "toleration operator 'Gt' is not known"),
-        ({"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [STRANGE]}}}}, "operator 'Like' is not known"),
+        ({"affinity": on_terms(STRANGE)}, "operator 'Like' is not known"),
         ({"affinity": {"nodeAffinity": {PREFERRED: [{"weight": 1, "preference": STRANGE}]}}}, "operator 'Like'"),
         ({"affinity": affine(near(STRANGE))}, "operator 'Like'"),
         ({"affinity": affine(near({}, namespaceSelector=STRANGE))}, "operator 'Like'"),

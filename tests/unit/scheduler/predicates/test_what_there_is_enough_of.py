@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from partage_plugins.api import Resources
-from partage_scheduler.objects import ApiPod
 from partage_scheduler.predicates import needs
 from partage_scheduler.predicates.needs import MOST, asked_by
-from support.objects import node, pod, read
+from support.objects import node, pod
 from unit.scheduler.placing import World
 
 Json = Mapping[str, Any]
@@ -64,10 +63,6 @@ def container(cpu: str, name: str = "c", **more: Any) -> Json:
     return {"name": name, "resources": {"requests": {"cpu": cpu}}, **more}
 
 
-def a_pod(status: Json | None = None, **spec: Any) -> ApiPod:
-    return read(ApiPod, metadata={"name": "p"}, spec=spec, status=status or {})
-
-
 SIDECAR = {"restartPolicy": "Always"}
 
 
@@ -87,7 +82,7 @@ SIDECAR = {"restartPolicy": "Always"}
     ],
 )
 def test_a_pod_needs_the_most_that_it_asks_for_at_any_time(spec: Json, cpu_milli: int) -> None:
-    assert needs(a_pod(**spec)) == Resources(cpu_milli=cpu_milli)
+    assert needs(pod("p", **spec)) == Resources(cpu_milli=cpu_milli)
 
 
 @pytest.mark.parametrize(
@@ -99,16 +94,16 @@ def test_while_it_is_resized_the_larger_counts_of_what_it_wants_and_has(
 ) -> None:
     conditions = [{"type": "PodResizePending", "status": "True", "reason": pending}] if pending else []
     status = {"containerStatuses": [{"name": "c", "allocatedResources": {"cpu": given}}], "conditions": conditions}
-    assert needs(a_pod(status, containers=[container("1")])).cpu_milli == cpu_milli
+    assert needs(pod("p", status=status, containers=[container("1")])).cpu_milli == cpu_milli
 
 
 def test_only_some_resources_can_be_said_of_the_pod_as_a_whole() -> None:
     whole = {"requests": {"memory": "1Gi", "hugepages-2Mi": "4Mi", "example.com/fpga": "9"}}
-    asked = asked_by(a_pod(containers=[container("1")], resources=whole))
+    asked = asked_by(pod("p", containers=[container("1")], resources=whole))
     assert asked == {"cpu": 1000, "memory": GIB, "hugepages-2Mi": 4 << 20}
 
 
 def test_what_is_no_amount_is_more_than_there_is_and_is_named() -> None:
-    wrong = a_pod(containers=[container("much")])
+    wrong = pod("p", containers=[container("much")])
     assert needs(wrong).cpu_milli == MOST
     assert World(node("n")).predicates.unsupported(wrong) == "container c asks for 'much' of cpu, which is no amount"

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from partage_plugins.api import NodeName
@@ -14,7 +13,7 @@ from partage_scheduler.cycle import Bind
 from partage_scheduler.objects import ApiBudget, ApiPod
 from partage_scheduler.preemption import Budgets, NoVictims, VictimFinder, Victims
 from partage_scheduler.queue import Waiting
-from support.objects import given, pod
+from support.objects import given, labelled, pod, read
 from unit.scheduler.cluster.cards import granted
 from unit.scheduler.test_deciding_on_pods import NOW, Stage
 
@@ -39,17 +38,9 @@ def going_until(pod: ApiPod, seconds: int) -> ApiPod:
 
 
 def budget(name: str, labels: Mapping[str, str], allowed: int = 0, *, disrupted: tuple[str, ...] = ()) -> ApiBudget:
-    return msgspec.convert(
-        {
-            "metadata": {"name": name, "namespace": "team"},
-            "spec": {"selector": {"matchLabels": dict(labels)}},
-            "status": {
-                "disruptionsAllowed": allowed,
-                "disruptedPods": dict.fromkeys(disrupted, "2026-01-01T00:00:00Z"),
-            },
-        },
-        ApiBudget,
-    )
+    status = {"disruptionsAllowed": allowed, "disruptedPods": dict.fromkeys(disrupted, "2026-01-01T00:00:00Z")}
+    metadata, spec = {"name": name, "namespace": "team"}, {"selector": labelled(**labels)}
+    return read(ApiBudget, metadata=metadata, spec=spec, status=status)
 
 
 class Preempted(Stage):

@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from partage_base.keyring import KeyFolders, Keyring, add_pair
-from partage_plugins.api import GPU, Allocation, CardId, ContainerName, GpuGrant, NodeName, PodUid
+from partage_plugins.api import GPU, Allocation
 from partage_plugins.api.keys import ALLOCATION, SIGNATURE
 from partage_plugins.codecs import encode_allocation, key_id, sign
 from partage_plugins.errors import Refused
@@ -20,21 +20,17 @@ from partage_scheduler.objects import ApiPod
 from partage_scheduler.settings import SchedulerSettings
 from partage_scheduler.signatures import MOST_ANNOTATION_BYTES, Signer, Trust
 from support.kube import beside, until
-from support.objects import pod_body
+from support.objects import allocation, grant, pod
 
 Notes = dict[str, str]
 
 
 def a_pod(notes: Notes | None = None, *, uid: str = "u1", node: str = "n1") -> ApiPod:
-    body = pod_body("p", nodeName=node)
-    body["metadata"] |= {"uid": uid, "annotations": notes or {}}
-    return msgspec.convert(body, ApiPod)
+    return pod("p", uid=uid, node=node, annotations=notes)
 
 
 def half_a_card(*, uid: str = "u1", node: str = "n1") -> Allocation:
-    grant = GpuGrant(card=CardId("GPU-1"), share_milli=500, limit_milli=1000, memory_bytes=1 << 30)
-    containers = {ContainerName("main"): {GPU.name: (grant,)}}
-    return Allocation(gen=1, pod=PodUid(uid), node=NodeName(node), containers=containers)
+    return allocation(uid, node, grant("GPU-1"))
 
 
 @pytest.fixture

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from partage_base.kube import micro_time
-from partage_plugins.api import GPU, GpuPart, Inventory, Ready
+from partage_plugins.api import Ready
 from partage_plugins.api.keys import ALLOCATION
 from partage_scheduler.claims import FINALIZER
+from support.claim_objects import device_class, devices, request
 from support.fake_api import CutShort, Drop, FakeApi, Hang, Refuse
 from support.gpu_fleet import card
 from support.kube import until
-from support.objects import NAMESPACE, node_body, pod_body
-from support.scheduler_stage import LEASES, NODES, OURS, scheduler, settings_below, unbound
+from support.objects import NAMESPACE, of_cards, pod_body
+from support.scheduler_stage import NODES, add_node, scheduler, settings_below, unbound
 from support.scheduling import PODS, stands
-from unit.scheduler.claims.made import CLASS, config, request
 
 CLASSES: Final = "/apis/resource.k8s.io/v1/deviceclasses"
 CLAIMS: Final = f"/apis/resource.k8s.io/v1/namespaces/{NAMESPACE}/resourceclaims"
@@ -27,25 +25,19 @@ CLAIMS: Final = f"/apis/resource.k8s.io/v1/namespaces/{NAMESPACE}/resourceclaims
 @pytest.fixture
 def claimed(api: FakeApi) -> FakeApi:
     """An API server with a device class, and a node with one card for claims."""
-    expression = 'device.driver == "gpu.partage.dev"'
-    spec = {"selectors": [{"cel": {"expression": expression}}], "config": [config(limitMilli=900)]}
-    api.objects.create(CLASSES, {"metadata": {"name": CLASS}, "spec": spec})
-    add_node(api, "n1")
+    api.objects.create(CLASSES, device_class(900))
+    add_card(api, "n1")
     return api
 
 
-def add_node(api: FakeApi, name: str) -> None:
-    part = GpuPart(driver="580", cuda="13.0", cards=(card(f"GPU-{name}", pool="dra"),))
-    api.objects.create(NODES, node_body(name, Inventory(kinds={GPU.name: part}, ready=Ready(broker=True))))
-    beat = {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": micro_time(datetime.now(UTC))}
-    api.objects.create(LEASES, {"metadata": {"name": name, "namespace": OURS}, "spec": beat})
+def add_card(api: FakeApi, node: str) -> None:
+    """A node with one card for claims."""
+    add_node(api, node, of_cards([card(f"GPU-{node}", pool="dra")], ready=Ready(broker=True)))
 
 
 def add_claim(api: FakeApi, name: str, share: str = "300", limit_milli: int = 900) -> dict[str, Any]:
-    devices = {"requests": [request(share=share)], "config": [config(limitMilli=limit_milli)]}
-    return api.objects.create(
-        CLAIMS, {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": {"devices": devices}}
-    )
+    spec = devices(request(share), limit_milli=limit_milli)
+    return api.objects.create(CLAIMS, {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec})
 
 
 def add_pod(api: FakeApi, name: str, claim: str, **spec: Any) -> None:
@@ -69,7 +61,7 @@ async def test_a_claim_is_allocated_and_reserved_before_its_pod_is_bound(claimed
         "driver": "gpu.partage.dev",
         "pool": "n1",
         "device": "gpu-n1",
-        "consumedCapacity": {"share": "300", "memory": "4Gi"},
+        "consumedCapacity": {"share": "300", "memory": "1Gi"},
     }
     assert [
         (each["source"], each["opaque"]["parameters"]["limitMilli"]) for each in allocation["devices"]["config"]
@@ -87,7 +79,7 @@ async def test_a_claim_is_allocated_and_reserved_before_its_pod_is_bound(claimed
 async def test_pods_that_share_a_claim_are_bound_to_one_node_and_both_are_named(
     claimed: FakeApi, tmp_path: Path
 ) -> None:
-    add_node(claimed, "n2")
+    add_card(claimed, "n2")
     add_claim(claimed, "c")
     for name in ("p", "q"):
         add_pod(claimed, name, "c")
@@ -99,7 +91,7 @@ async def test_pods_that_share_a_claim_are_bound_to_one_node_and_both_are_named(
 
 async def test_a_scheduler_that_died_before_it_bound_a_pod_is_carried_on(claimed: FakeApi, tmp_path: Path) -> None:
     """Its claim is already allocated, on the node to which another pod would not be sent."""
-    add_node(claimed, "n2")
+    add_card(claimed, "n2")
     add_claim(claimed, "c")
     add_pod(claimed, "p", "c")
     claimed.expect(Hang(), method="POST", under=f"{PODS}/p")
@@ -120,7 +112,7 @@ async def test_a_claim_is_let_go_of_where_its_pod_fits_no_more(claimed: FakeApi,
     async with scheduler(claimed, settings_below(tmp_path, claims=True, elect=False)):
         await until(lambda: "reservedFor" in claim_of(claimed, "c").get("status", {}))
     claimed.objects.patch(f"{NODES}/n1", {"spec": {"unschedulable": True}})
-    add_node(claimed, "n2")
+    add_card(claimed, "n2")
     async with scheduler(claimed, settings_below(tmp_path, claims=True, elect=False)):
         await until(lambda: stands(claimed, "p").node == "n2")
     assert [each["pool"] for each in claim_of(claimed, "c")["status"]["allocation"]["devices"]["results"]] == ["n2"]

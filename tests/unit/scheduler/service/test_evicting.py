@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from partage_plugins.api import GPU, GpuPart, Inventory, Ready
 from partage_plugins.api.keys import INVENTORY
-from partage_plugins.codecs import encode_inventory
 from partage_scheduler.placement import evictor
 from support.fake_api import FakeApi, Refuse
 from support.gpu_fleet import card
 from support.kube import until
+from support.objects import of_cards, written
 from support.scheduler_stage import NODES, add_node, add_pod, scheduler, settings_below, unbound
 from support.scheduling import PODS, stands
 
@@ -32,10 +31,8 @@ def notes(api: FakeApi, reason: str) -> list[str]:
 
 
 def lose_cards(api: FakeApi) -> None:
-    cards = tuple(card(f"n1-{place}", health="lost") for place in range(2))
-    part = GpuPart(driver="580", cuda="13.0", cards=cards)
-    inventory = Inventory(kinds={GPU.name: part}, ready=Ready(crishim=True, broker=True))
-    api.objects.patch(f"{NODES}/n1", {"metadata": {"annotations": {INVENTORY: encode_inventory(inventory).decode()}}})
+    lost = of_cards(card(f"n1-{place}", health="lost") for place in range(2))
+    api.objects.patch(f"{NODES}/n1", {"metadata": {"annotations": {INVENTORY: written(lost)}}})
 
 
 def names(api: FakeApi) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_plugins.api.keys import ALLOCATION, GANG, GANG_SIZE, GPU_MILLI, POLICY, SIGNATURE
+from partage_plugins.api.keys import ALLOCATION, POLICY, SIGNATURE
 from partage_scheduler.api.streams import KINDS
 from partage_scheduler.cluster.unknown import UNREAD
 from support.fake_api import FakeApi, Hang, Lists, Refuse
@@ -57,7 +57,7 @@ async def test_bindings_of_one_namespace_that_take_long_keep_no_pod_of_another_w
         add_node(api, f"n{number}")
     api.expect(Hang(), method="POST", under=flood, times=99)
     for number in range(9):
-        api.objects.create(flood, pod_body(f"p{number}", namespace="flood", limits={GPU_MILLI: "100"}))
+        api.objects.create(flood, pod_body(f"p{number}", namespace="flood", milli=100))
     async with scheduler(api, settings_below(tmp_path, elect=False, in_flight=8)):
         await until(lambda: api.count("POST", flood) == 8)
         for number in range(5):
@@ -74,11 +74,9 @@ async def test_scores_count_by_the_weights_that_are_set(
     """The policy spreads the second pod; where that score has no weight, the first node is as good."""
     for name in ("n1", "n2"):
         add_node(api, name)
-    spread = {POLICY: "spread"}
     async with scheduler(api, settings_below(tmp_path, score_weights=weights)):
         for name in ("p0", "p1"):
-            body = pod_body(name, limits={GPU_MILLI: "500"})
-            api.objects.create(PODS, {**body, "metadata": {**body["metadata"], "annotations": spread}})
+            add_pod(api, name, 500, annotations={POLICY: "spread"})
             await until(lambda: not unbound(api))
     assert [stands(api, name).spec.node_name for name in ("p0", "p1")] == ["n1", node]
 
@@ -90,7 +88,7 @@ async def test_what_a_pod_was_given_stands_in_its_own_systems_words_too_where_th
     add_node(api, "n1")
     vgpu = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "1024", "volcano.sh/vgpu-cores": "30"}
     async with scheduler(api, settings_below(tmp_path, mirror=mirror)):
-        api.objects.create(PODS, pod_body("p", limits=vgpu))
+        add_pod(api, "p", limits=vgpu)
         await until(lambda: not unbound(api))
     written = api.objects.get(f"{PODS}/p")["metadata"]["annotations"]
     allocation = json.loads(written[ALLOCATION])
@@ -124,7 +122,7 @@ async def test_objects_that_can_not_be_read_cost_their_node_and_nobody_else(
     api.lists = lists
     for name in ("n1", "n2"):
         add_node(api, name)
-    api.objects.create(PODS, pod_body("odd", nodeName="n1", priority="none of the API's"))
+    add_pod(api, "odd", nodeName="n1", priority="none of the API's")
     api.objects.create("/api/v1/persistentvolumes", {"metadata": {"name": "v"}, "spec": "odd"})
     async with scheduler(api, settings_below(tmp_path)) as running:
         for number in range(5):
@@ -144,9 +142,9 @@ async def test_objects_that_can_not_be_read_cost_their_node_and_nobody_else(
 
 async def test_pods_of_other_schedulers_are_left_alone_and_count(api: FakeApi, tmp_path: Path) -> None:
     add_node(api, "n1")
-    api.objects.create(PODS, pod_body("other", schedulerName="default-scheduler"))
-    api.objects.create(PODS, pod_body("held", nodeName="n1", limits={"cpu": "63500m"}))
-    api.objects.create(PODS, pod_body("ours", limits={"cpu": "1"}))
+    add_pod(api, "other", schedulerName="default-scheduler")
+    add_pod(api, "held", nodeName="n1", limits={"cpu": "63500m"})
+    add_pod(api, "ours", limits={"cpu": "1"})
     async with scheduler(api, settings_below(tmp_path)):
         await until(lambda: stands(api, "ours").status.conditions)
         assert "Insufficient cpu" in stands(api, "ours").status.conditions[0].message
@@ -221,7 +219,7 @@ async def test_a_follower_is_ready_and_does_nothing(api: FakeApi, tmp_path: Path
         leaders = [each for each in (one, two) if each.parts.elector and each.parts.elector.leads]
         (follower,) = [each for each in (one, two) if each not in leaders]
         assert follower.parts.freshness.missing
-        api.objects.create(PODS, pod_body("p", limits={GPU_MILLI: "500"}))
+        add_pod(api, "p", 500)
         await until(lambda: not unbound(api))
 
 
@@ -247,11 +245,9 @@ async def test_a_gang_on_several_nodes_with_parts_of_cards_is_told_what_that_cos
     names = ("p0", "p1", "p2")
     for node in ("n1", "n2"):
         add_node(api, node)
-    gang = {GANG: "train", GANG_SIZE: "3"}
     async with scheduler(api, settings_below(tmp_path)) as running:
         for name in names:
-            body = pod_body(name, limits={GPU_MILLI: str(milli)})
-            api.objects.create(PODS, {**body, "metadata": {**body["metadata"], "annotations": gang}})
+            add_pod(api, name, milli, gang="train", size=3)
         await until(lambda: not unbound(api))
         await until(lambda: not running.parts.worker.in_flight)
         await until(lambda: len(told(api, "Scheduled")) == len(names))  # Events are sent after the bindings

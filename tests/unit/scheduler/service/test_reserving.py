@@ -5,24 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from partage_base.kube import micro_time
-from partage_plugins.api import GPU, GpuPart, Inventory, Ready
+from partage_plugins.api import Inventory
 from partage_plugins.api.gpu import RESERVATIONS
 from partage_plugins.api.keys import ALLOCATION, INVENTORY
-from partage_plugins.codecs import encode_inventory
 from partage_scheduler.placement import reserver
 from support.fake_api import FakeApi, Refuse
 from support.fake_objects import Change
 from support.gpu_fleet import card
 from support.kube import until
-from support.objects import node_body
-from support.scheduler_stage import LEASES, NODES, OURS, Truth, add_pod, scheduler, settings_below, unbound
+from support.objects import of_cards, written
+from support.scheduler_stage import LEASES, NODES, Truth, add_node, add_pod, scheduler, settings_below, unbound
 from support.scheduling import PODS
 
 CARDS = 3
@@ -46,9 +43,7 @@ class Kubelet:
         self.free = [f"n1-{place}" for place in range(CARDS)]
         self.has: dict[str, str] = {}
         self.is_silent = False
-        api.objects.create(NODES, node_body("n1", self._inventory(), **dict[str, Any]({RESOURCE: str(CARDS)})))
-        beat = {"holderIdentity": "n1", "leaseDurationSeconds": 40, "renewTime": micro_time(datetime.now(UTC))}
-        api.objects.create(LEASES, {"metadata": {"name": "n1", "namespace": OURS}, "spec": beat})
+        add_node(api, "n1", self._inventory(), **{RESOURCE: str(CARDS)})
 
     def sees(self) -> None:
         """Handle all changes since the last call."""
@@ -61,8 +56,8 @@ class Kubelet:
                 self._api.objects.patch(
                     f"{RESERVED}/{name}", {"spec": {"nodeName": "n1"}, "status": {"phase": "Running"}}
                 )
-        text = encode_inventory(self._inventory()).decode()
-        self._api.objects.patch(f"{NODES}/n1", {"metadata": {"annotations": {INVENTORY: text}}})
+        notes = {INVENTORY: written(self._inventory())}
+        self._api.objects.patch(f"{NODES}/n1", {"metadata": {"annotations": notes}})
 
     def _inventory(self) -> Inventory:
         by_card = {held: f"{RESERVATIONS}/{name}" for name, held in self.has.items()}
@@ -70,8 +65,7 @@ class Kubelet:
             card(name, pool="shared" if name in by_card else "kubelet", reservation=by_card.get(name))
             for name in (f"n1-{place}" for place in range(CARDS))
         )
-        part = GpuPart(driver="580", cuda="13.0", cards=cards, reservable=True)
-        return Inventory(kinds={GPU.name: part}, ready=Ready(crishim=True, broker=True))
+        return of_cards(cards, reservable=True)
 
 
 def reservations(api: FakeApi) -> list[str]:

@@ -10,20 +10,11 @@ from pathlib import Path
 import pytest
 
 from partage_plugins.api import GPU
-from partage_plugins.api.keys import (
-    ALLOCATION,
-    GPU_MEMORY,
-    GPU_MILLI,
-    RESIZE,
-    RESIZE_WAIT,
-    RESIZED,
-    RESIZED_PODS,
-)
+from partage_plugins.api.keys import ALLOCATION, GPU_MEMORY, GPU_MILLI, RESIZE, RESIZE_WAIT, RESIZED, RESIZED_PODS
 from partage_plugins.codecs import decode_allocation
 from partage_scheduler.placement import resized_pods, resizer
 from support.fake_api import CutShort, Drop, FakeApi, Fault, Hang, Refuse
 from support.kube import until
-from support.objects import pod_body
 from support.scheduler_stage import LEASES, Truth, add_node, add_pod, scheduler, settings_below, unbound
 from support.scheduling import PODS, stands
 
@@ -212,7 +203,7 @@ async def test_up_and_down_with_kills_no_card_is_ever_over(api: FakeApi, tmp_pat
     rng = random.Random(repr(seed))  # noqa: S311  the same for the same seed
     add_node(api, "n1")
     for name in NAMES:
-        api.objects.create(PODS, pod_body(name, limits={GPU_MILLI: "200", GPU_MEMORY: "1Gi"}))
+        add_pod(api, name, 200, limits={GPU_MEMORY: "1Gi"})
     for _ in range(3 if isinstance(seed, int) else len(seed)):
         async with scheduler(api, settings_below(tmp_path, elect=False), deadline_s=0.3) as running:
             await until(lambda: not unbound(api) and not running.parts.freshness.missing)

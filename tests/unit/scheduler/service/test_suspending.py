@@ -16,6 +16,7 @@ from partage_plugins.codecs import decode_allocation
 from partage_scheduler.placement import resized_pods, suspender
 from support.fake_api import FakeApi, Refuse
 from support.kube import until
+from support.objects import on_nodes
 from support.scheduler_stage import LEASES, add_node, add_pod, scheduler, settings_below, unbound
 from support.scheduling import PODS, stands
 from unit.scheduler.service.test_preempting import said
@@ -50,11 +51,6 @@ def full(api: FakeApi, **spec: Any) -> None:
     add_node(api, "n1")
     add_pod(api, "low", 900, priority=1, annotations=MAY, **spec)
     add_pod(api, "other", 900, priority=9)
-
-
-def only_on(node: str) -> dict[str, Any]:
-    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
-    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
 
 
 async def test_it_is_suspended_and_comes_back_when_its_room_is_free(api: FakeApi, tmp_path: Path) -> None:
@@ -194,12 +190,12 @@ async def test_a_node_that_stays_full_does_not_keep_the_pods_of_another_suspende
     nodes = ("n1", "n2")
     for node in nodes:
         add_node(api, node)
-        add_pod(api, f"low-{node}", 900, priority=1, annotations=MAY, affinity=only_on(node))
-        add_pod(api, f"other-{node}", 900, priority=9, affinity=only_on(node))
+        add_pod(api, f"low-{node}", 900, priority=1, annotations=MAY, affinity=on_nodes(node))
+        add_pod(api, f"other-{node}", 900, priority=9, affinity=on_nodes(node))
     async with scheduler(api, settings_below(tmp_path)):
         await until(lambda: not unbound(api))
         for node in nodes:
-            add_pod(api, f"new-{node}", 600, priority=5, affinity=only_on(node))
+            add_pod(api, f"new-{node}", 600, priority=5, affinity=on_nodes(node))
         await until(lambda: all(is_suspended(api, f"low-{node}") for node in nodes))
         for node in nodes:
             report(api, f"low-{node}", node=node, is_done=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,8 @@ from partage_plugins.api.keys import GPU_MILLI, LIMIT_MILLI
 from partage_scheduler.objects import ApiPod
 from support.fake_api import FakeApi
 from support.kube import until
-from support.objects import NAMESPACE, node_body, pod_body
+from support.objects import NAMESPACE, node_body
 from support.scheduler_stage import NODES, add_node, add_pod, scheduler, settings_below, unbound
-from support.scheduling import PODS
 
 EVENTS = f"/api/v1/namespaces/{NAMESPACE}/events"
 
@@ -27,11 +25,6 @@ def told(api: FakeApi) -> dict[str, list[str]]:
             assert each["type"] == "Warning"
             found.setdefault(each["involvedObject"]["name"], []).append(each["message"])
     return found
-
-
-def add(api: FakeApi, name: str, *, limits: dict[str, str] | None = None, **meta: Mapping[str, str]) -> None:
-    body = pod_body(name, limits=limits)
-    api.objects.create(PODS, {**body, "metadata": {**body["metadata"], **meta}})
 
 
 @pytest.mark.parametrize(
@@ -75,7 +68,7 @@ async def test_a_pod_that_runs_without_a_card_is_told_why(
     api: FakeApi, tmp_path: Path, meta: dict[str, Any], words: str
 ) -> None:
     add_node(api, "n1")
-    add(api, "p", **meta)
+    add_pod(api, "p", **meta)
     async with scheduler(api, settings_below(tmp_path)):
         await until(lambda: not unbound(api) and bool(told(api)))
     ((note,),) = told(api).values()
@@ -101,7 +94,7 @@ async def test_a_pod_that_waits_for_what_no_node_has_is_told_whose_word_that_is(
     api: FakeApi, tmp_path: Path, resource: str, words: str
 ) -> None:
     add_node(api, "n1")
-    add(api, "p", limits={resource: "1"})
+    add_pod(api, "p", limits={resource: "1"})
     async with scheduler(api, settings_below(tmp_path)):
         await until(lambda: bool(told(api)))
     ((note,),) = told(api).values()
@@ -110,10 +103,10 @@ async def test_a_pod_that_waits_for_what_no_node_has_is_told_whose_word_that_is(
 
 async def test_who_waits_for_what_a_device_plugin_gives_is_told_nothing(api: FakeApi, tmp_path: Path) -> None:
     api.objects.create(NODES, node_body("n1", **dict[str, Any]({"nvidia.com/gpu": "1"})))
-    add(api, "p", limits={"nvidia.com/gpu": "2"})
+    add_pod(api, "p", limits={"nvidia.com/gpu": "2"})
     async with scheduler(api, settings_below(tmp_path)) as running:
         await until(lambda: running.parts.figures.attempts["unschedulable"] >= 1)
-        add(api, "later", limits={"nvidia.com/gpumem": "1"})
+        add_pod(api, "later", limits={"nvidia.com/gpumem": "1"})
         await until(lambda: bool(told(api)))
     assert told(api).keys() == {"later"}
 
@@ -123,7 +116,7 @@ async def test_words_of_a_dialect_that_is_switched_off_are_told_as_well(
 ) -> None:
     monkeypatch.setenv("PARTAGE_PLUGINS_BLOCK", "kai-dialect")
     add_node(api, "n1")
-    add(api, "p", annotations={"gpu-fraction": "0.5"})
+    add_pod(api, "p", annotations={"gpu-fraction": "0.5"})
     async with scheduler(api, settings_below(tmp_path)):
         await until(lambda: not unbound(api) and bool(told(api)))
     ((note,),) = told(api).values()
@@ -134,7 +127,7 @@ async def test_it_is_told_once_however_often_the_pod_is_tried(
     api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_node(api, "n1")
-    add(api, "p", limits={"aliyun.com/gpu-mem": "3"})
+    add_pod(api, "p", limits={"aliyun.com/gpu-mem": "3"})
     reasons: list[str] = []
     async with scheduler(api, settings_below(tmp_path)) as running:
         await until(lambda: running.parts.figures.attempts["unschedulable"] >= 1 and bool(told(api)))
@@ -156,10 +149,12 @@ async def test_it_is_told_once_however_often_the_pod_is_tried(
 async def test_who_gets_what_he_asks_for_or_says_nothing_of_cards_is_told_nothing(api: FakeApi, tmp_path: Path) -> None:
     add_node(api, "n1")
     add_pod(api, "asks", 500)
-    add(api, "none", annotations={"example.com/gpu": "1", "note": "my gpu pod"}, labels={"app": "web"})
-    add(api, "leads", annotations={"partage.dev/gang": "g", "partage.dev/gang-size": "1"})
-    add(api, "zero", labels={"sharedgpu/gpu_limit": "0.0", "sharedgpu/gpu_request": "0.0", "sharedgpu/priority": "0"})
-    add(api, "kai", annotations={"gpu-fraction": "0.2", "nvidia.com/container.main.gpus.devices": "GPU-0"})
+    add_pod(api, "none", annotations={"example.com/gpu": "1", "note": "my gpu pod"}, labels={"app": "web"})
+    add_pod(api, "leads", annotations={"partage.dev/gang": "g", "partage.dev/gang-size": "1"})
+    add_pod(
+        api, "zero", labels={"sharedgpu/gpu_limit": "0.0", "sharedgpu/gpu_request": "0.0", "sharedgpu/priority": "0"}
+    )
+    add_pod(api, "kai", annotations={"gpu-fraction": "0.2", "nvidia.com/container.main.gpus.devices": "GPU-0"})
     async with scheduler(api, settings_below(tmp_path)) as running:
         await until(lambda: not unbound(api))
         await until(lambda: not running.parts.worker.in_flight)
@@ -169,7 +164,7 @@ async def test_who_gets_what_he_asks_for_or_says_nothing_of_cards_is_told_nothin
 async def test_what_is_misspelt_beside_a_request_is_told_as_well(api: FakeApi, tmp_path: Path) -> None:
     add_node(api, "n1")
     kubeshare = {"kubeshare/gpu_request": "0.5", "kubeshare/gpu_limit": "1.0", "kubeshare/gpu_mem": "1073741824"}
-    add(api, "p", annotations={**kubeshare, "kubeshare/sched_exclusin": "x"})
+    add_pod(api, "p", annotations={**kubeshare, "kubeshare/sched_exclusin": "x"})
     async with scheduler(api, settings_below(tmp_path)):
         await until(lambda: not unbound(api) and bool(told(api)))
     ((note,),) = told(api).values()

@@ -7,22 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from partage_plugins.api import (
-    GPU,
-    Allocation,
-    BudgetName,
-    CardId,
-    ContainerName,
-    GpuGrant,
-    NodeName,
-    PodUid,
-    grantee_of,
-)
+from partage_plugins.api import BudgetName, grantee_of
 from partage_plugins.api.keys import ALLOCATION, CARDS
 from partage_plugins.codecs import encode_allocation
 from partage_scheduler.sharepods.cards import CardBook, Pair, cards_of
 from partage_scheduler.sharepods.objects import Key, OwnedPod, SharePod
 from partage_scheduler.sharepods.status import status_of
+from support.objects import allocation, grant
 from unit.scheduler.sharepods.world import a_share
 
 PAIR = Pair("n1", "abcde")
@@ -40,10 +31,8 @@ def pod(name: str, *, node: str = "", **notes: str) -> OwnedPod:
     return msgspec.convert({"metadata": meta, "spec": {"nodeName": node}, "status": {"phase": "Pending"}}, OwnedPod)
 
 
-def given(card: str, grantee: ContainerName | None = None) -> str:
-    grant = GpuGrant(card=CardId(card), share_milli=100, limit_milli=1000, memory_bytes=1)
-    containers = {grantee or ContainerName("main"): {GPU.name: (grant,)}}
-    return encode_allocation(Allocation(gen=1, pod=PodUid("u"), node=NodeName("n1"), containers=containers))
+def given(card: str, grantee: str = "main") -> str:
+    return encode_allocation(allocation("u", "n1", grant(card, 100), container=grantee))
 
 
 def test_a_pod_on_its_card_is_believed_before_a_pin_that_its_owner_wrote() -> None:

@@ -14,17 +14,7 @@ from typing import Any, cast
 import msgspec
 
 from partage_base.kube import ApiServer, Conflict, NotFound, Unreachable
-from partage_plugins.api import (
-    GPU,
-    Allocation,
-    CardId,
-    ContainerName,
-    GpuGrant,
-    NodeName,
-    Pod,
-    PodRequest,
-    PodUid,
-)
+from partage_plugins.api import GPU, Pod, PodRequest
 from partage_plugins.api.keys import AFFINITY, ALLOCATION, CARDS, GPU_MILLI
 from partage_plugins.codecs import encode_allocation
 from partage_plugins.codecs.native import read_requests
@@ -33,6 +23,7 @@ from partage_scheduler.sharepods.controller import Controller, EventRecorder
 from partage_scheduler.sharepods.objects import GPUID, OwnedPod, SharePod
 from partage_scheduler.sharepods.state import LONGEST_REST_S, State
 from partage_scheduler.sharepods.step import Planner
+from support.objects import allocation, grant
 
 Json = dict[str, Any]
 NAMESPACE = "team"
@@ -131,15 +122,9 @@ class World:
         if pod["spec"].get("nodeName") or not fitting:
             return
         node, card = fitting[choice % len(fitting)]
-        grant = GpuGrant(card=CardId(card), share_milli=_milli(pod), limit_milli=WHOLE, memory_bytes=1)
-        uid = PodUid(pod["metadata"]["uid"])
-        containers = {ContainerName("main"): {GPU.name: (grant,)}}
-        allocation = Allocation(gen=1, pod=uid, node=NodeName(node), containers=containers)
+        given = allocation(pod["metadata"]["uid"], node, grant(card, _milli(pod)))
         pod["spec"]["nodeName"] = node
-        pod["metadata"]["annotations"] = {
-            **pod["metadata"].get("annotations", {}),
-            ALLOCATION: encode_allocation(allocation),
-        }
+        pod["metadata"].setdefault("annotations", {})[ALLOCATION] = encode_allocation(given)
         self._put(self.pods, pod)
 
     def card(self, name: str) -> str:

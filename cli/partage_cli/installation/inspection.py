@@ -21,12 +21,12 @@ from partage_cli.doctor.endpoint import Setup, path_of
 from partage_cli.doctor.findings import Severity
 from partage_cli.doctor.local_node import LocalNode, Unseen, text_of
 from partage_cli.doctor.variables import environment_file
-from partage_cli.installation import traces
 from partage_cli.installation.edits import spots
 from partage_cli.installation.errors import UnfitNode
 from partage_cli.installation.host import Host, api_of
 from partage_cli.installation.journal import StepName
 from partage_cli.installation.kubelet import Kubelet, kubelet_of
+from partage_cli.installation.libraries import library_folder
 from partage_cli.installation.places import UNITS
 from partage_cli.installation.refusals import INSTEAD, NodeInfo, SwitchFacts, managed, refusals, too_old
 from partage_cli.installation.steps import Plan
@@ -83,7 +83,7 @@ def look(host: Host) -> Site:
     if why := managed(system, kubelet.program):
         raise UnfitNode(why)
     now, following = (_endpoint(each) for each in (kubelet.now, kubelet.next))
-    library = traces.library_folder(host)
+    library = library_folder(host.root)
     facts = SwitchFacts(
         endpoint=now,
         endpoint_next=following,

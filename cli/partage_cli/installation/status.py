@@ -17,14 +17,12 @@ from partage_cli.doctor.endpoint import Say, path_of
 from partage_cli.doctor.local_node import LocalNode, Unseen, text_of
 from partage_cli.installation import turn
 from partage_cli.installation.errors import InstallationError, UnfitNode
-from partage_cli.installation.host import Host
 from partage_cli.installation.inspection import Site, crishim_of
 from partage_cli.installation.journal import Journal
 from partage_cli.installation.kubelet import Kubelet, kubelet_of
 from partage_cli.installation.places import CURRENT, TREES, UNITS
 from partage_cli.installation.preparation import texts_of, why_not_honoured
 from partage_cli.installation.refusals import RUNTIMES
-from partage_cli.installation.services import Systemctl
 from partage_cli.installation.tree import other_units, pointed
 from partage_cli.installation.versions.trial import VERSION_BACK, WENT_BACK
 from partage_plugins.api.places import KUBELET_SPOKE
@@ -81,18 +79,18 @@ def altered(root: Path, journal: Journal) -> tuple[str, ...]:
     site = journal.facts("look", Site)
     if is_changing or site is None or not journal.version or not journal.is_done("units"):
         return ()
-    return tuple(_altered(Host(root, Systemctl(), lambda _line: None), journal.version, site))
+    return tuple(_altered(root, journal.version, site))
 
 
-def _altered(host: Host, version: str, site: Site) -> Iterator[str]:
-    if pointed(host) != version:
+def _altered(root: Path, version: str, site: Site) -> Iterator[str]:
+    if pointed(root) != version:
         yield f"/{CURRENT}"
     try:
-        texts = texts_of(host, host.path(TREES) / version, site)
+        texts = texts_of(root, root / TREES / version, site)
     except InstallationError:
         yield f"/{TREES}/{version}"
         return
-    yield from (f"/{UNITS}/{name}" for name in other_units(host, texts))
+    yield from (f"/{UNITS}/{name}" for name in other_units(root, texts))
 
 
 def _of_switch(root: Path, journal: Journal) -> Iterator[str]:

@@ -122,7 +122,6 @@ def take_everything_back(host: Host, journal: Journal) -> None:
     if site is not None:
         nowhere = Path(os.devnull)  # the journal alone has what must be undone
         take_back([Inspection(), Unpack(nowhere), Units(nowhere, site)], host, journal)
-    turn.remove(host.root)
     journal.take_version("")
 
 

@@ -28,8 +28,8 @@ def tree(tmp_path: Path) -> Path:
 def test_a_tree_is_copied_to_its_place_and_pointed_to(tree: Path, tmp_path: Path) -> None:
     host, _ = a_host(tmp_path / "root")
     home = place(host.root, tree)
-    point(host, "1.0")
-    assert (home, pointed(host)) == (tmp_path / "root/opt/partage/1.0", "1.0")
+    point(host.root, "1.0")
+    assert (home, pointed(host.root)) == (tmp_path / "root/opt/partage/1.0", "1.0")
     assert (tmp_path / "root/opt/partage/current/bin/partage").read_text() == FILES["bin/partage"]
     assert place(host.root, tree) == place(host.root, home) == home
     assert sorted(path.name for path in home.parent.iterdir()) == ["1.0", "current"]

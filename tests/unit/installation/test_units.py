@@ -79,7 +79,7 @@ def test_what_of_an_installation_is_missing_or_changed_is_known(tmp_path: Path) 
         units = Units(tmp_path / "opt/partage/1.0", SITE)
         facts = units.plan(host).facts
         units.do(host, facts)
-        point(host, "1.0")
+        point(tmp_path, "1.0")
         journal.done("look", SITE)
         journal.done("units", facts)
         journal.take_version("1.0")

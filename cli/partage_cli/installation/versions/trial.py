@@ -75,7 +75,7 @@ def has_failures(host: Host) -> bool:
 def arm(host: Host, course: Course, units: Mapping[str, str]) -> None:
     """Prepares everything that the rollback needs, the script last; `units` are those of the target."""
     disarm(host)
-    for name in other_units(host, dict(units)):
+    for name in other_units(host.root, units):
         text = text_of(host.path(UNITS) / name)
         if not isinstance(text, Unseen):  # a new one stays where it is: nothing starts it
             write_whole(host.path(UNITS) / _kept_unit(name), text.encode(), mode=0o644, synced=True)

@@ -17,14 +17,14 @@ from typing import Final
 
 import msgspec
 
-from partage_cli.installation import traces
 from partage_cli.installation.errors import InstallationError, NotProved, StepFailed, UnfitVersion
 from partage_cli.installation.host import Host
 from partage_cli.installation.journal import Journal, StepName
+from partage_cli.installation.libraries import current_library, keep_libraries, used_libraries
 from partage_cli.installation.places import CURRENT, TREES
 from partage_cli.installation.preparation import put_units
 from partage_cli.installation.steps import Change, Plan, carry_out, take_back
-from partage_cli.installation.tree import check, kept_units, other_units, place, point, pointed
+from partage_cli.installation.tree import check, keep_trees, kept_units, other_units, place, point, pointed
 from partage_cli.installation.versions import contracts, trial
 from partage_cli.installation.versions.daemons import (
     BROKER,
@@ -70,15 +70,15 @@ class NewVersion:
         changes = [] if home.exists() else [Change("copy", f"{self.tree} to {home}")]
         if home.exists():  # a tree runs only at that path
             _require_fit(host, before, home)
-        changes += [Change("write", each) for each in other_units(host, kept_units(host, self.tree))]
+        changes += [Change("write", each) for each in other_units(host.root, kept_units(host.root, self.tree))]
         changes.append(Change("point", f"{host.path(CURRENT)} to {target}; it points to {before}"))
         changes += [Change("restart", f"{each.unit}; no container is") for each in daemons]
         return Plan(tuple(changes), course)
 
     def do(self, host: Host, facts: Course) -> None:
-        units, daemons = kept_units(host, host.path(TREES) / facts.target), by_unit(facts.daemons)
+        units, daemons = kept_units(host.root, host.path(TREES) / facts.target), by_unit(facts.daemons)
         trial.arm(host, facts, units)
-        point(host, facts.target)
+        point(host.root, facts.target)
         put_units(host, units)
         host.say(f"{facts.target} is on trial")
         for number, daemon in enumerate(daemons, 1):
@@ -144,14 +144,13 @@ def _end(host: Host, journal: Journal, course: Course) -> None:
     """Keeps the version before, for a manual rollback, and libraries that containers use."""
     trial.disarm(host)
     journal.take_version(course.target)
-    traces.remove([tree for tree in traces.trees(host) if tree.name not in (course.before, course.target)])
-    libraries = {*traces.used_libraries(host), traces.current_library(host)}
-    traces.remove([each for each in traces.libraries(host) if each.name not in libraries])
+    keep_trees(host.root, (course.before, course.target))
+    keep_libraries(host.root, {*used_libraries(host.root), current_library(host.root)})
     journal.forget("upgrade")
 
 
 def _before(host: Host) -> str:
-    if before := pointed(host):
+    if before := pointed(host.root):
         return before
     raise UnfitVersion(f"{host.path(CURRENT)} points to no version; `partage node install` comes first")
 

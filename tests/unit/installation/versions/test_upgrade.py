@@ -109,7 +109,7 @@ class Node:
 
     @property
     def in_force(self) -> str:
-        return pointed(Host(self.root, self.services, self.said.append))
+        return pointed(self.root)
 
     @property
     def calls(self) -> list[str]:

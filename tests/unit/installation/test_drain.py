@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from partage_base.kube import ApiServer
+from partage_cli.installation.drain import ClaimName, Drain, withdraw
 from partage_cli.installation.errors import PodsStay
-from partage_cli.installation.removal.drain import ClaimName, Drain, withdraw
 from partage_plugins.api.keys import ALLOCATION, INVENTORY
 from support.fake_api import FakeApi, Refuse
 from support.kube import access_to

@@ -14,9 +14,9 @@ from typing import Final
 
 import msgspec
 
-from partage_base.condition_file import last_condition
 from partage_base.cri import CriError, UnaryClient
 from partage_base.files import write_whole
+from partage_cli.doctor.daemons import condition_of
 from partage_cli.installation.errors import StepFailed
 from partage_cli.installation.host import Host
 from partage_cli.installation.inspection import Site, crishim_of
@@ -31,7 +31,6 @@ from partage_crishim.settings import CrishimSettings
 _CHECK_WITHIN_S: Final = 60.0
 _SPEAKS_WITHIN_S: Final = 60.0
 _ASK_AGAIN_S: Final = 0.2
-_FRESH_S: Final = 20.0
 _DEADLINE_S: Final = 5.0
 _SOCKET: Final = ".socket"
 _SELINUX: Final = "sys/fs/selinux/enforce"
@@ -195,7 +194,7 @@ def _why_silent(host: Host) -> str | None:
 
 def why_not_honoured(root: Path) -> str | None:
     """From crishim's own condition; None: it honours allocations."""
-    condition = last_condition(root, within_s=_FRESH_S, clock=time.time)
+    condition = condition_of(root)
     if condition is None:
         return "crishim has not said whether it honours allocations"
     return next((fault.sentence for fault in condition.faults if fault.refuses), None)

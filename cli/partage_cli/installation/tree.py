@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from partage_cli.doctor.local_node import Unseen, text_of
-from partage_cli.installation.errors import BadTree, DiskFull
+from partage_cli.installation.errors import BadTree, StepFailed
 from partage_cli.installation.places import CURRENT, TREES, UNITS
 
 OUR_UNITS: Final = ("partage-broker.service", "partage-crishim.socket", "partage-crishim.service")
@@ -67,7 +67,7 @@ def check(tree: Path) -> str:
 
 
 def place(root: Path, tree: Path) -> Path:
-    """Puts the tree in place, unless it is there and whole; raises `BadTree`, `DiskFull` and `OSError`.
+    """Puts the tree in place, unless it is there and whole; raises `BadTree`, `StepFailed` and `OSError`.
 
     On a full disk, and until the copy is complete, existing files stay.
     """
@@ -125,7 +125,7 @@ def _require_room(tree: Path, folder: Path) -> None:
     room = os.statvfs(folder)
     free = room.f_bavail * room.f_frsize
     if free < needed:
-        raise DiskFull(
+        raise StepFailed(
             f"no room for {tree}: {needed >> 20} MiB must be free at {folder}, and {free >> 20} MiB are; nothing was "
             "changed; make room"
         )

@@ -14,7 +14,7 @@ from partage_base.kube import ApiServer, KubeError
 from partage_cli.clusters import ask_cluster
 from partage_cli.installation import journal
 from partage_cli.installation.drain import Drain, prepared_claims, withdraw
-from partage_cli.installation.errors import AdvertiserStays, PodsStay
+from partage_cli.installation.errors import PodsStay
 from partage_cli.installation.host import Host
 from partage_cli.installation.inspection import Site
 from partage_cli.installation.uninstall import foreseen
@@ -92,11 +92,11 @@ def _leave(host: Host, kept: journal.Journal, kubeconfig: Path | None, within_s:
 
 
 def end_advertiser(host: Host, look_now: Callable[[], RestState], within_s: float = _ADVERTISER_ENDS_WITHIN_S) -> None:
-    """Stops the advertiser, which would publish everything again; raises `AdvertiserStays`."""
+    """Stops the advertiser, which would publish everything again; raises `PodsStay`."""
     if host.services.is_active(ADVERTISER.unit):
         host.services.stop(ADVERTISER.unit)
     if wait_until(lambda seen: not seen.advertiser_runs, look_now, within_s).advertiser_runs:
-        raise AdvertiserStays(
+        raise PodsStay(
             "the advertiser of this node runs in a pod, and would tell of its cards again: label the node "
             "partage.dev/install=off, or keep the DaemonSet partage-advertiser off it, and say it again. The cards "
             "stay paused until `partage node resume`"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_cli.installation.errors import BadTree, DiskFull
+from partage_cli.installation.errors import BadTree, StepFailed
 from partage_cli.installation.tree import check, place, point, pointed
 from unit.installation.made import a_host, put
 
@@ -80,7 +80,7 @@ def test_without_room_nothing_is_written_and_it_says_how_much_there_must_be(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("partage_cli.installation.tree.SPARE_BYTES", 1 << 60)
-    with pytest.raises(DiskFull, match=r"MiB must be free at .*/opt/partage, and \d+ MiB are; nothing was changed"):
+    with pytest.raises(StepFailed, match=r"MiB must be free at .*/opt/partage, and \d+ MiB are; nothing was changed"):
         place(tmp_path / "root", tree)
     assert list((tmp_path / "root/opt/partage").iterdir()) == []
 

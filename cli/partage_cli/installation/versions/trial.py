@@ -116,36 +116,17 @@ def _kept_unit(unit: str) -> str:
 
 def script(course: Course, units: Sequence[str], *, systemctl: Sequence[str] = ("systemctl",), root: str = "") -> str:
     """`units`: all of ours that a version may have; `root` prefixes every path, without a trailing slash."""
-
-    def path(inside: str) -> str:
-        return shlex.quote(f"{root}/{inside}")
-
-    return _SCRIPT.format(
-        tried=shlex.quote(course.target),
-        before=shlex.quote(course.before),
-        current=path(CURRENT),
-        link=path(_LINK_BACK),
-        failures=path(_FAILURES),
-        went_back=path(WENT_BACK),
-        itself=path(VERSION_BACK),
-        folder=path(UNITS),
-        units=shlex.join(units),
-        daemons=shlex.join(course.daemons),
-        systemctl=shlex.join(systemctl),
-        now=_NOW,
-        within_s=_WITHIN_S,
-        allowed=_ALLOWED,
-        bad_configuration=_BAD_CONFIGURATION,
+    current, link, failures, went_back, itself, folder = (
+        shlex.quote(f"{root}/{each}") for each in (CURRENT, _LINK_BACK, _FAILURES, WENT_BACK, VERSION_BACK, UNITS)
     )
-
-
-_SCRIPT: Final = """\
+    tried, before, control = shlex.quote(course.target), shlex.quote(course.before), shlex.join(systemctl)
+    return f"""\
 #!/bin/sh
 # Puts the version before in force where the new one does not start. `partage node upgrade` made it, and takes it away
-# when the new version has proved itself. systemd runs it when a daemon has ended. By hand: sh {itself} {now}
+# when the new version has proved itself. systemd runs it when a daemon has ended. By hand: sh {itself} {_NOW}
 who=$1
 
-if [ "$who" != {now} ]; then
+if [ "$who" != {_NOW} ]; then
     [ "${{SERVICE_RESULT:-success}}" != success ] || exit 0
     read -r up idle </proc/uptime
     up=${{up%%.*}}
@@ -153,25 +134,25 @@ if [ "$who" != {now} ]; then
     if echo "$up" >>{failures}/"$who"; then
         failed=0
         while read -r at; do
-            [ $((up - at)) -gt {within_s} ] || failed=$((failed + 1))
+            [ $((up - at)) -gt {_WITHIN_S} ] || failed=$((failed + 1))
         done <{failures}/"$who"
-        [ "$failed" -gt {allowed} ] || [ "${{EXIT_STATUS:-}}" = {bad_configuration} ] || exit 0
+        [ "$failed" -gt {_ALLOWED} ] || [ "${{EXIT_STATUS:-}}" = {_BAD_CONFIGURATION} ] || exit 0
     fi
 fi
 
-for unit in {units}; do
+for unit in {shlex.join(units)}; do
     [ ! -e {folder}/".$unit.before" ] || mv -f {folder}/".$unit.before" {folder}/"$unit"
 done
 [ ! -L {link} ] || mv -fT {link} {current}
 [ "$(readlink {current})" = {before} ] || exit 1
-case "$who" in {now}) why="was taken back" ;; *) why="does not start: $who failed" ;; esac
+case "$who" in {_NOW}) why="was taken back" ;; *) why="does not start: $who failed" ;; esac
 echo {tried}" $why; "{before}" is in force again" >{went_back}
 rm -f {itself}
 
-[ "$who" != {now} ] || exit 0
-{systemctl} --no-block daemon-reload
-for daemon in {daemons}; do
-    [ "$daemon" = "$who.service" ] || {systemctl} --no-block try-restart "$daemon"
+[ "$who" != {_NOW} ] || exit 0
+{control} --no-block daemon-reload
+for daemon in {shlex.join(course.daemons)}; do
+    [ "$daemon" = "$who.service" ] || {control} --no-block try-restart "$daemon"
 done
-{systemctl} --no-block start "$who.service"
+{control} --no-block start "$who.service"
 """

@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from partage_cli.installation.errors import InstallationError, NotProved, StepFailed, UnfitVersion
+from partage_cli.installation.errors import InstallationError, NotProved, StepFailed, UnfitNode
 from partage_cli.installation.host import Host
 from partage_cli.installation.journal import Journal, StepName
 from partage_cli.installation.libraries import current_library, keep_libraries, used_libraries
@@ -55,7 +55,7 @@ class NewVersion:
     facts_type = Course
 
     def plan(self, host: Host) -> Plan[Course]:
-        """Has no changes if the version is in force; raises `UnfitVersion` if it can't be."""
+        """Has no changes if the version is in force; raises `UnfitNode` if it can't be."""
         target, before = check(self.tree), _before(host)
         daemons, home = running(host), host.path(TREES) / target
         course = Course(
@@ -152,7 +152,7 @@ def _end(host: Host, journal: Journal, course: Course) -> None:
 def _before(host: Host) -> str:
     if before := pointed(host.root):
         return before
-    raise UnfitVersion(f"{host.path(CURRENT)} points to no version; `partage node install` comes first")
+    raise UnfitNode(f"{host.path(CURRENT)} points to no version; `partage node install` comes first")
 
 
 def _install_library(host: Host, home: Path) -> None:
@@ -162,21 +162,21 @@ def _install_library(host: Host, home: Path) -> None:
 
 
 def _require_fit(host: Host, before: str, home: Path) -> None:
-    """Checks that the new version understands the node and its data; raises `UnfitVersion`."""
+    """Checks that the new version understands the node and its data; raises `UnfitNode`."""
     contracts.require_neighbours(_contracts(host, host.path(TREES) / before), _contracts(host, home))
     for daemon in running(host):
         flags, variables = started_with(host, daemon)
         try:
             asked(host, home, daemon.program, *flags, "--check", variables=variables)
         except StepFailed as error:
-            raise UnfitVersion(f"{error}; nothing was changed") from None
+            raise UnfitNode(f"{error}; nothing was changed") from None
 
 
 def _contracts(host: Host, tree: Path) -> contracts.Contracts:
     try:
         return contracts.decode(asked(host, tree, "partage", "node", "contracts").encode())
     except (StepFailed, msgspec.MsgspecError) as error:
-        raise UnfitVersion(f"it is not known what {tree.name} reads and writes: {error}") from None
+        raise UnfitNode(f"it is not known what {tree.name} reads and writes: {error}") from None
 
 
 def _failed(host: Host) -> str | None:

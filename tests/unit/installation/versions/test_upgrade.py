@@ -14,7 +14,7 @@ import pytest
 
 from partage_cli.doctor.runtimes import Runtime
 from partage_cli.installation import journal
-from partage_cli.installation.errors import InstallationError, NotProved, StepFailed, UnfitVersion
+from partage_cli.installation.errors import InstallationError, NotProved, StepFailed, UnfitNode
 from partage_cli.installation.host import Host
 from partage_cli.installation.tree import ADVERTISER_UNIT, OUR_UNITS, pointed
 from partage_cli.installation.versions import daemons
@@ -189,9 +189,7 @@ def test_an_advertiser_that_does_not_start_brings_the_version_and_its_unit_back(
 
 def test_each_daemon_is_asked_about_its_configuration_before_anything_changes(node: Node) -> None:
     new = node.tree(NEW, fails="--check")
-    with pytest.raises(
-        UnfitVersion, match=r"partage-broker .*--check.* ended with 78: it is wrong; nothing was changed"
-    ):
+    with pytest.raises(UnfitNode, match=r"partage-broker .*--check.* ended with 78: it is wrong; nothing was changed"):
         node.upgrade(new)
     assert (node.in_force, node.unit, node.services.restarted, node.traces) == (OLD, OLD, [], [])
 
@@ -200,7 +198,7 @@ def test_a_version_that_cannot_read_what_this_one_leaves_is_refused(node: Node) 
     new = node.tree(NEW)
     (new / "contracts").write_text('{"the broker\'s rows":{"reads":["2"],"leaves":["2"]}}')
     node.seal(new)
-    with pytest.raises(UnfitVersion, match="the broker's rows"):
+    with pytest.raises(UnfitNode, match="the broker's rows"):
         node.upgrade(new)
     assert (node.in_force, node.services.restarted) == (OLD, [])
 

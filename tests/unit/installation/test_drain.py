@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 import pytest
@@ -34,12 +34,6 @@ class Time:
         for at in [at for at in self.happens if at <= self.now]:
             self.happens.pop(at)()
         await asyncio.sleep(0)
-
-
-@pytest.fixture
-async def api() -> AsyncGenerator[FakeApi]:
-    async with FakeApi() as api:
-        yield api
 
 
 def add(

@@ -19,7 +19,7 @@ from partage_cli.installation import turn
 from partage_cli.installation.errors import InstallationError, UnfitNode
 from partage_cli.installation.inspection import Site, crishim_of
 from partage_cli.installation.journal import Journal
-from partage_cli.installation.kubelet import Kubelet, kubelet_of
+from partage_cli.installation.kubelet import kubelet_of
 from partage_cli.installation.places import CURRENT, TREES, UNITS
 from partage_cli.installation.preparation import texts_of, why_not_honoured
 from partage_cli.installation.refusals import RUNTIMES
@@ -51,17 +51,16 @@ def status(root: Path, journal: Journal) -> Status:
     """The node's status; never fails for what it finds."""
     try:
         listen = str(crishim_of(root).listen)
-        kubelet: Kubelet | str = kubelet_of(LocalNode(root=root, name=""))
+        kubelet = kubelet_of(LocalNode(root=root, name=""))
     except UnfitNode as error:
-        listen, kubelet = "", str(error)
-    site = journal.facts("look", Site)
-    now = None if isinstance(kubelet, str) else kubelet.now.in_force
-    following = None if isinstance(kubelet, str) else kubelet.next.in_force
-    wrong = [kubelet] if isinstance(kubelet, str) else list(_of_kubelet(now, following, listen))
+        listen, now, wrong = "", None, [str(error)]
+    else:
+        now = kubelet.now.in_force
+        wrong = list(_of_kubelet(now, kubelet.next.in_force, listen))
     reasons = [*_of_switch(root, journal), *wrong, *_of_crishim(root)]
     return Status(
         version=journal.version or None,
-        endpoint=_kind(now, listen, site),
+        endpoint=_kind(now, listen, journal.facts("look", Site)),
         switch=turn.state(root),
         armed_until=turn.armed_until(root) or None,
         on_trial=(root / VERSION_BACK).exists(),
@@ -69,26 +68,22 @@ def status(root: Path, journal: Journal) -> Status:
         in_force=not reasons,
         why=reasons[0] if reasons else "",
         speaks_for_good=not wrong,
-        altered=altered(root, journal),
+        altered=tuple(altered(root, journal)),
     )
 
 
-def altered(root: Path, journal: Journal) -> tuple[str, ...]:
+def altered(root: Path, journal: Journal) -> Iterator[str]:
     """Their paths on the node; none while another version is tried, or partage is being removed."""
     is_changing = (root / VERSION_BACK).exists() or not {"upgrade", "uninstall"}.isdisjoint(journal.states)
     site = journal.facts("look", Site)
     if is_changing or site is None or not journal.version or not journal.is_done("units"):
-        return ()
-    return tuple(_altered(root, journal.version, site))
-
-
-def _altered(root: Path, version: str, site: Site) -> Iterator[str]:
-    if pointed(root) != version:
+        return
+    if pointed(root) != journal.version:
         yield f"/{CURRENT}"
     try:
-        texts = texts_of(root, root / TREES / version, site)
+        texts = texts_of(root, root / TREES / journal.version, site)
     except InstallationError:
-        yield f"/{TREES}/{version}"
+        yield f"/{TREES}/{journal.version}"
         return
     yield from (f"/{UNITS}/{name}" for name in other_units(root, texts))
 

@@ -285,15 +285,3 @@ def roam(world: World, random: Random, kills: float) -> None:
             world.time_goes_by()
         world.go(node)
         world.check()
-
-
-def test_a_node_that_vanishes_with_the_lease_keeps_nobody() -> None:
-    world = World(20, set())
-    first = world.nodes[0]
-    while first.step != "work":
-        world.go(first)
-    world.kill(first)
-    world.nodes.remove(first)
-    world.is_silent = True
-    world.settled(Random(1))  # noqa: S311
-    assert {node.member.state(V1) for node in world.nodes} == {"in-force"}

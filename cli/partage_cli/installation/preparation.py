@@ -20,11 +20,10 @@ from partage_cli.doctor.daemons import condition_of
 from partage_cli.installation.errors import StepFailed
 from partage_cli.installation.host import Host
 from partage_cli.installation.inspection import Site, crishim_of
-from partage_cli.installation.journal import StepName
+from partage_cli.installation.journal import Change, Plan, StepName
 from partage_cli.installation.libraries import library_folder
 from partage_cli.installation.places import CURRENT, TREES, UNITS
 from partage_cli.installation.programs import SHOWN, run
-from partage_cli.installation.steps import Change, Plan
 from partage_cli.installation.tree import OUR_UNITS, check, other_units, place, point, pointed, units_of
 from partage_crishim.settings import CrishimSettings
 

@@ -30,13 +30,12 @@ from partage_cli.installation.conversion import (
 from partage_cli.installation.errors import StepFailed, TurnedBack, UnfitNode
 from partage_cli.installation.host import Host, api_of
 from partage_cli.installation.inspection import Site, look, warnings
-from partage_cli.installation.journal import Journal
+from partage_cli.installation.journal import Change, Journal, Step, carry_out, foreseen, take_back
 from partage_cli.installation.nodes import why_not_ready
 from partage_cli.installation.places import WAY_BACK
 from partage_cli.installation.preparation import Units, Unpack, require_crishim
 from partage_cli.installation.programs import SHOWN, run
 from partage_cli.installation.status import status
-from partage_cli.installation.steps import Change, Step, carry_out, foreseen, take_back
 from partage_cli.installation.tree import version_of
 from partage_plugins.errors import PartageError
 

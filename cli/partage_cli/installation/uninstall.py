@@ -21,10 +21,9 @@ import msgspec
 from partage_base.files import write_whole
 from partage_cli.doctor.local_node import Unseen, names_in
 from partage_cli.installation.host import Host
-from partage_cli.installation.journal import Journal
+from partage_cli.installation.journal import Change, Journal
 from partage_cli.installation.libraries import keep_libraries, libraries, library_folder, used_libraries
 from partage_cli.installation.places import STATE, TREES, UNITS
-from partage_cli.installation.steps import Change
 from partage_cli.installation.switch import take_everything_back
 from partage_cli.installation.versions import trial
 from partage_cli.installation.versions.daemons import DAEMONS

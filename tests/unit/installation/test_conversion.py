@@ -11,9 +11,8 @@ import pytest
 
 from partage_cli.installation.errors import TurnedBack
 from partage_cli.installation.inspection import look
-from partage_cli.installation.journal import kept
+from partage_cli.installation.journal import carry_out, kept, take_back
 from partage_cli.installation.places import STATE, WAY_BACK
-from partage_cli.installation.steps import carry_out, take_back
 from partage_cli.installation.switch import go_back
 from unit.installation.made import CONTAINERD, CRISHIM, a_host, config, kubeadm_node, put, switch, switched_on
 

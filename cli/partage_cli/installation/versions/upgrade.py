@@ -19,11 +19,10 @@ import msgspec
 
 from partage_cli.installation.errors import InstallationError, NotProved, StepFailed, UnfitNode
 from partage_cli.installation.host import Host
-from partage_cli.installation.journal import Journal, StepName
+from partage_cli.installation.journal import Change, Journal, Plan, StepName, carry_out, take_back
 from partage_cli.installation.libraries import current_library, keep_libraries, used_libraries
 from partage_cli.installation.places import CURRENT, TREES
 from partage_cli.installation.preparation import put_units
-from partage_cli.installation.steps import Change, Plan, carry_out, take_back
 from partage_cli.installation.tree import check, keep_trees, kept_units, other_units, place, point, pointed
 from partage_cli.installation.versions import contracts, trial
 from partage_cli.installation.versions.daemons import (

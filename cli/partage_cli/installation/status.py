@@ -20,11 +20,10 @@ from partage_cli.installation.errors import InstallationError, UnfitNode
 from partage_cli.installation.inspection import Site, crishim_of
 from partage_cli.installation.journal import Journal
 from partage_cli.installation.kubelet import kubelet_of
-from partage_cli.installation.places import CURRENT, TREES, UNITS
+from partage_cli.installation.places import CURRENT, TREES, UNITS, VERSION_BACK, WENT_BACK
 from partage_cli.installation.preparation import texts_of, why_not_honoured
 from partage_cli.installation.refusals import RUNTIMES
 from partage_cli.installation.tree import other_units, pointed
-from partage_cli.installation.versions.trial import VERSION_BACK, WENT_BACK
 from partage_plugins.api.places import KUBELET_SPOKE
 
 

@@ -25,8 +25,8 @@ from partage_cli.installation.journal import Change, Journal
 from partage_cli.installation.libraries import keep_libraries, libraries, library_folder, used_libraries
 from partage_cli.installation.places import STATE, TREES, UNITS
 from partage_cli.installation.switch import take_everything_back
-from partage_cli.installation.versions import trial
 from partage_cli.installation.versions.daemons import DAEMONS
+from partage_cli.installation.versions.upgrade import end_trial
 from partage_dra.spec_file import SpecFiles
 from partage_gpu.node.nvidia_specs import FOLDERS, OUR_FILE
 from partage_plugins.api.places import INVENTORY_FILE
@@ -66,7 +66,7 @@ def uninstall(host: Host, journal: Journal, *, leave: Callable[[], None], forced
             leave()
         removal = Removal(used_libraries(host.root) if forced else frozenset())
         journal.begin("uninstall", removal)
-    trial.disarm(host)
+    end_trial(host)
     journal.forget("upgrade")
     take_everything_back(host, journal)
     _end_daemons(host)

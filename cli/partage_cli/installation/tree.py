@@ -139,9 +139,9 @@ def _is_whole(tree: Path) -> bool:
     return True
 
 
-def point(root: Path, version: str) -> None:
-    """Switches versions, by one rename."""
-    link = root / CURRENT
+def point(root: Path, version: str, name: str = CURRENT) -> None:
+    """Switches versions, by one rename of a link."""
+    link = root / name
     beside = link.with_name(f".{link.name}")
     beside.unlink(missing_ok=True)
     beside.symlink_to(version)

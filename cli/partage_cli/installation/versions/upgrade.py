@@ -190,10 +190,7 @@ def _arm(host: Host, course: Course, units: Mapping[str, str]) -> None:
         text = text_of(host.path(UNITS) / name)
         if not isinstance(text, Unseen):  # a new one stays where it is: nothing starts it
             write_whole(host.path(UNITS) / kept_unit(name), text.encode(), mode=0o644, synced=True)
-    beside = host.path(f"{LINK_BACK}.new")
-    beside.unlink(missing_ok=True)
-    beside.symlink_to(course.before)
-    beside.rename(host.path(LINK_BACK))
+    point(host.root, course.before, LINK_BACK)
     text = script(course, tuple(units), systemctl=host.services.command, root=str(host.root))
     write_whole(host.path(VERSION_BACK), text.encode(), mode=0o700, synced=True)
     put_on_disk(host.path(VERSION_BACK).parent)

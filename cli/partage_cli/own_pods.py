@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from partage_base.kube import Meta
+from partage_base.kube.objects import Meta
 
 
 class OwnContainer(msgspec.Struct, frozen=True):

@@ -5,7 +5,6 @@ The bundle has the checkout's programs in the layout of an unpacked tree.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -32,7 +31,7 @@ from support import systemd_node
 from support.bytecode import BYTECODE
 from support.crishim_stage import public_file
 from support.systemd_node import CONFIG, UNITS
-from support.trees import SEES_CHECKOUT
+from support.trees import SEES_CHECKOUT, a_tree
 
 NODE: Final = "n1"
 _PARTAGE_TOML: Final = (
@@ -155,18 +154,13 @@ class SwitchStage:
 
     def put_bundle(self) -> None:
         """Write the checkout's programs in the layout of an unpacked tree, outside the folders of installed trees."""
-        files: dict[str, tuple[str, int]] = {"VERSION": (f"{VERSION}\n", 0o644)}
+        files: dict[str, bytes] = {}
         for name, module in _DAEMONS.items():
-            files[f"bin/{name}"] = (f'#!/bin/sh\nexec {sys.executable} -P -m {module} "$@"\n', 0o755)
+            files[f"bin/{name}"] = f'#!/bin/sh\nexec {sys.executable} -P -m {module} "$@"\n'.encode()
         for unit in (CHECKOUT / "manifests/systemd").iterdir():
             text = unit.read_text().replace("/usr/bin/env ", "/opt/partage/current/bin/")
-            files[f"systemd/{unit.name}"] = (text, 0o644)
-        lines: list[str] = []
-        for path, (text, mode) in sorted(files.items()):
-            self.machine.write(f"{BUNDLE}/{path}", text)
-            self.machine.path(f"{BUNDLE}/{path}").chmod(mode)
-            lines.append(f"{mode:04o} {hashlib.sha256(text.encode()).hexdigest()} {path}\n")
-        self.machine.write(f"{BUNDLE}/MANIFEST", "".join(lines))
+            files[f"systemd/{unit.name}"] = text.encode()
+        a_tree(self.machine.path(BUNDLE), VERSION, files)
         self.machine.write(*SEES_CHECKOUT)
 
 

@@ -41,7 +41,7 @@ def crishim_condition(node: LocalNode) -> Iterator[Finding]:
     """The faults that crishim reports; with them it still serves, but may reject all allocations."""
     path = node.path(CRISHIM_CONDITION)
     about = About("crishim-condition", (str(path),))
-    condition = last_condition(node.root, within_s=_FRESH_S, clock=time.time)
+    condition = condition_of(node.root)
     if condition is not None:
         yield from in_condition(about, condition)
         return
@@ -54,6 +54,11 @@ def crishim_condition(node: LocalNode) -> Iterator[Finding]:
         f"crishim has not said{since} whether it honours allocations, so the node takes no shared pods",
         do="see crishim; where it runs, `df /run`: it cannot write there, or it is older than this program",
     )
+
+
+def condition_of(root: Path) -> Condition | None:
+    """What crishim reported in the last seconds."""
+    return last_condition(root, within_s=_FRESH_S, clock=time.time)
 
 
 def in_condition(about: About, condition: Condition) -> Iterator[Finding]:

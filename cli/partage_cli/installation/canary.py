@@ -12,18 +12,19 @@ from typing import Final
 
 import msgspec
 
-from partage_base.cri import RuntimeClient, UnaryClient
+from partage_base.cri import CriError, RuntimeClient, UnaryClient
 from partage_base.files import write_whole
 from partage_base.kube import ApiServer
-from partage_base.kube.errors import NotFound
+from partage_base.kube.errors import KubeError, NotFound
 from partage_base.kube.paths import pod_path, pods_path
 from partage_cli.installation.errors import UnfitNode
 from partage_cli.installation.host import Host
 from partage_cli.installation.inspection import Site
+from partage_cli.installation.nodes import EVER, own_node
 
 _NAME: Final = "partage-canary"
 _NAMESPACE: Final = "kube-system"
-ASKED_S: Final = 10.0
+_ASKED_S: Final = 10.0
 """For a runtime's lists, which it has in memory."""
 
 
@@ -98,7 +99,7 @@ async def pause_image(client: UnaryClient) -> str:
 
     Raises `UnfitNode` and `CriError`.
     """
-    images = await RuntimeClient(client, deadline_s=ASKED_S).images()
+    images = await RuntimeClient(client, deadline_s=_ASKED_S).images()
     pinned = [each for each in images if each.is_pinned]
     usual = [each for each in images if any("/pause:" in name for name in each.names)]
     names = [name for each in (*pinned, *usual) for name in each.names]
@@ -107,3 +108,29 @@ async def pause_image(client: UnaryClient) -> str:
             "no pod has run on this node yet, so its runtime has no image of a sandbox to try it with: run one"
         )
     return names[0]
+
+
+async def require_room(host: Host, site: Site) -> None:
+    """Raises `UnfitNode` unless the node is ready, has an image for the canary, and has room for one more pod.
+
+    Without room kubelet would end another pod for ours.
+    """
+    try:
+        node = await own_node(host, site.kubeconfig, site.node)
+    except KubeError as error:
+        raise UnfitNode(f"kubelet's own credentials do not reach the API server: {error}") from None
+    if why := node.why_not_ready(EVER):
+        raise UnfitNode(f"{why}; mend that first")
+    client = UnaryClient(host.path(site.runtime))
+    try:
+        await pause_image(client)
+        sandboxes = await RuntimeClient(client, deadline_s=_ASKED_S).sandboxes()
+    except CriError as error:
+        raise UnfitNode(f"the container runtime does not answer: {error}") from None
+    finally:
+        client.close()
+    pods = sum(each.is_ready for each in sandboxes)
+    if pods >= node.most_pods:
+        raise UnfitNode(
+            f"the node has {pods} of {node.most_pods} pods, and one more is needed to try it; move one away"
+        )

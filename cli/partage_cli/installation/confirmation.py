@@ -21,10 +21,9 @@ from partage_cli.installation.conversion import SavedFile, disarm
 from partage_cli.installation.errors import TurnedBack
 from partage_cli.installation.host import Host, api_of
 from partage_cli.installation.inspection import Site, crishim_of
-from partage_cli.installation.journal import StepName
+from partage_cli.installation.journal import Change, NoFacts, Plan, StepName
 from partage_cli.installation.nodes import why_not_ready
 from partage_cli.installation.preparation import why_not_honoured
-from partage_cli.installation.steps import Change, NoFacts, Plan
 from partage_plugins.api.places import KUBELET_SPOKE
 
 _AGAIN_S: Final = 0.2

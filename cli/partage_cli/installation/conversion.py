@@ -27,10 +27,9 @@ from partage_cli.installation.edits import How, Spot, changed, restored, said, s
 from partage_cli.installation.errors import StepFailed, TurnedBack
 from partage_cli.installation.host import Host
 from partage_cli.installation.inspection import Site, crishim_of
-from partage_cli.installation.journal import StepName
+from partage_cli.installation.journal import Change, Plan, StepName
 from partage_cli.installation.kubelet import kubelet_of, next_setup
 from partage_cli.installation.places import SAVED, UNITS, WAY_BACK
-from partage_cli.installation.steps import Change, Plan
 from partage_plugins.api.places import KUBELET_SPOKE
 
 _BEFORE, _STAGED = ".partage-before", ".partage-staged"

@@ -54,11 +54,16 @@ class KubeletFiles:
     """The environment file for additional flags, if kubelet's service reads one."""
 
 
+def in_force(setup: Setup) -> Say:
+    """Raises `UnfitNode` if a file that may have the endpoint can't be read."""
+    if setup.in_force is None:
+        raise UnfitNode(f"cannot read {', '.join(setup.unseen)}, so it is not known which runtime kubelet is given")
+    return setup.in_force
+
+
 def spots(setup: Setup, files: KubeletFiles) -> tuple[Spot, ...]:
     """The files to change for another endpoint of the next kubelet; raises `UnfitNode`."""
-    says = setup.in_force
-    if says is None:
-        raise UnfitNode(f"cannot read {', '.join(setup.unseen)}, so it is not known which runtime kubelet is given")
+    says = in_force(setup)
     if says.by_flag:
         return (_of_flag(says),)
     if files.config_dir:

@@ -2,16 +2,13 @@
 
 PartageError
 └── InstallationError
-    ├── UnfitNode       the node can't be switched as it is: what prevents it, and what to use there instead
+    ├── UnfitNode       the node can't be switched, or get that version, as it is: what prevents it, and what to do
     ├── JournalWrong    the journal can't be read
     ├── AnotherWorks    another command is changing this node
     ├── BadTree         the tree of programs is incomplete or damaged
-    ├── DiskFull        there is no space for a tree
     ├── StepFailed      a step failed; the node works as it did before
-    ├── UnfitVersion    another version can't follow the one in force; nothing was changed
     ├── NotProved       another version failed its trial; the one before is in force again
-    ├── PodsStay        pods with cards on this node do not leave
-    ├── AdvertiserStays the node's advertiser keeps publishing its cards to the cluster
+    ├── PodsStay        pods with cards on this node, or its advertiser, do not leave
     └── TurnedBack      the switch was rolled back: kubelet uses the container runtime again
 """
 
@@ -25,7 +22,7 @@ class InstallationError(PartageError):
 
 
 class UnfitNode(InstallationError):
-    """The node can't be switched: what prevents it, and what to do."""
+    """The node can't be switched, or get that version: what prevents it, and what to do."""
 
 
 class JournalWrong(InstallationError):
@@ -40,16 +37,8 @@ class BadTree(InstallationError):
     """Files are missing, or differ from the manifest."""
 
 
-class DiskFull(InstallationError):
-    """There is not enough space, and nothing was written."""
-
-
 class StepFailed(InstallationError):
     """A step failed; the node works as before."""
-
-
-class UnfitVersion(InstallationError):
-    """Another version can't follow the one in force."""
 
 
 class NotProved(InstallationError):
@@ -57,11 +46,7 @@ class NotProved(InstallationError):
 
 
 class PodsStay(InstallationError):
-    """Pods with cards on this node do not leave."""
-
-
-class AdvertiserStays(InstallationError):
-    """The advertiser keeps publishing cards that are no longer shared."""
+    """Pods with cards on this node, or its advertiser, do not leave."""
 
 
 class TurnedBack(InstallationError):

@@ -14,22 +14,20 @@ from partage_base.daemon.errors import BadConfiguration
 from partage_base.daemon.resolution import DEFAULT, resolve
 from partage_base.daemon.sources import DEFAULT_PATH, read_toml
 from partage_base.kube.errors import KubeError
-from partage_base.kube.paths import node_path
 from partage_cli.doctor import containerd, driver, system
 from partage_cli.doctor.checks import Check, run
-from partage_cli.doctor.endpoint import Setup, path_of
+from partage_cli.doctor.endpoint import path_of
 from partage_cli.doctor.findings import Severity
 from partage_cli.doctor.local_node import LocalNode, Unseen, text_of
 from partage_cli.doctor.variables import environment_file
-from partage_cli.installation import traces
-from partage_cli.installation.edits import spots
+from partage_cli.installation.edits import in_force, spots
 from partage_cli.installation.errors import UnfitNode
-from partage_cli.installation.host import Host, api_of
-from partage_cli.installation.journal import StepName
-from partage_cli.installation.kubelet import Kubelet, kubelet_of
+from partage_cli.installation.host import Host
+from partage_cli.installation.kubelet import kubelet_of
+from partage_cli.installation.libraries import library_folder
+from partage_cli.installation.nodes import own_node
 from partage_cli.installation.places import UNITS
 from partage_cli.installation.refusals import INSTEAD, NodeInfo, SwitchFacts, managed, refusals, too_old
-from partage_cli.installation.steps import Plan
 from partage_cli.machine.places import MACHINE_FILE
 from partage_crishim.settings import CrishimSettings
 
@@ -58,22 +56,6 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     """Empty: kubelet has no static pods."""
 
 
-class Inspection:
-    """Changes nothing; refuses an unfit node, and prints warnings."""
-
-    name: StepName = "look"
-    facts_type = Site
-
-    def plan(self, host: Host) -> Plan[Site]:
-        return Plan((), look(host))
-
-    def do(self, host: Host, facts: Site) -> None:
-        for warning in warnings(host, facts):
-            host.say(warning)
-
-    def undo(self, host: Host, facts: Site) -> None: ...
-
-
 def look(host: Host) -> Site:
     """Raises `UnfitNode` with every reason."""
     if why := managed(system := _system(host)):
@@ -82,8 +64,8 @@ def look(host: Host) -> Site:
     kubelet = kubelet_of(LocalNode(root=host.root, name="", crishim=settings))
     if why := managed(system, kubelet.program):
         raise UnfitNode(why)
-    now, following = (_endpoint(each) for each in (kubelet.now, kubelet.next))
-    library = traces.library_folder(host)
+    now, following = (in_force(each).endpoint for each in (kubelet.now, kubelet.next))
+    library = library_folder(host.root)
     facts = SwitchFacts(
         endpoint=now,
         endpoint_next=following,
@@ -99,7 +81,13 @@ def look(host: Host) -> Site:
     for spot in spots(kubelet.next, kubelet.files):
         if _is_read_only(Path(spot.path)):
             raise UnfitNode(f"{spot.path}, by which kubelet is told its runtime, is read-only: {INSTEAD}")
-    site = _site(host, kubelet, path_of(now))
+    site = Site(
+        node=host.node_name or kubelet.node,
+        kubelet=kubelet.service,
+        runtime=path_of(now),
+        kubeconfig=kubelet.kubeconfig,
+        static_pods=kubelet.static_pods,
+    )
     if wrong := list(too_old(asyncio.run(_node_info(host, site)))):
         raise UnfitNode("; ".join(wrong))
     return site
@@ -119,41 +107,15 @@ def crishim_of(root: Path) -> CrishimSettings:
     return _settings(root)[0]
 
 
-class _InfoOfStatus(msgspec.Struct, frozen=True, rename="camel"):
-    node_info: NodeInfo = NodeInfo()
-
-
-class _InfoOfNode(msgspec.Struct, frozen=True):
-    status: _InfoOfStatus = _InfoOfStatus()
-
-
 async def _node_info(host: Host, site: Site) -> NodeInfo:
     """Versions from the API server; kubelet's program is not started here, since any process may have its name.
 
     What the API server does not report stays unknown; it must answer before kubelet is touched.
     """
     try:
-        async with api_of(host, site.kubeconfig) as server:
-            return (await server.get(node_path(site.node), _InfoOfNode)).status.node_info
+        return (await own_node(host, site.kubeconfig, site.node)).status.node_info
     except (KubeError, UnfitNode):
         return NodeInfo()
-
-
-def _endpoint(setup: Setup) -> str:
-    says = setup.in_force
-    if says is None:
-        raise UnfitNode(f"cannot read {', '.join(setup.unseen)}, so it is not known which runtime kubelet is given")
-    return says.endpoint
-
-
-def _site(host: Host, kubelet: Kubelet, runtime: str) -> Site:
-    return Site(
-        node=host.node_name or kubelet.node,
-        kubelet=kubelet.service,
-        runtime=runtime,
-        kubeconfig=kubelet.kubeconfig,
-        static_pods=kubelet.static_pods,
-    )
 
 
 def _settings(root: Path) -> tuple[CrishimSettings, bool]:

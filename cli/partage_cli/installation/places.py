@@ -19,6 +19,11 @@ TURN: Final = f"{STATE}/switch"
 WAY_BACK: Final = f"{STATE}/switch-back"
 """A script that needs no code of ours."""
 
+VERSION_BACK: Final = f"{STATE}/version-back"
+"""A script like that, for versions; exists while one is on trial. The units refer to it."""
+WENT_BACK: Final = f"{STATE}/went-back"
+"""Its one-line message."""
+
 UNITS: Final = "etc/systemd/system"
 SERVICES: Final = "etc/partage/services.json"
 """The service manager, if it is not systemd."""

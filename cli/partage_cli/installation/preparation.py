@@ -14,24 +14,22 @@ from typing import Final
 
 import msgspec
 
-from partage_base.condition_file import last_condition
 from partage_base.cri import CriError, UnaryClient
 from partage_base.files import write_whole
+from partage_cli.doctor.daemons import condition_of
 from partage_cli.installation.errors import StepFailed
 from partage_cli.installation.host import Host
 from partage_cli.installation.inspection import Site, crishim_of
-from partage_cli.installation.journal import StepName
+from partage_cli.installation.journal import Change, Plan, StepName
+from partage_cli.installation.libraries import library_folder
 from partage_cli.installation.places import CURRENT, TREES, UNITS
 from partage_cli.installation.programs import SHOWN, run
-from partage_cli.installation.steps import Change, Plan
-from partage_cli.installation.traces import library_folder
 from partage_cli.installation.tree import OUR_UNITS, check, other_units, place, point, pointed, units_of
 from partage_crishim.settings import CrishimSettings
 
 _CHECK_WITHIN_S: Final = 60.0
 _SPEAKS_WITHIN_S: Final = 60.0
 _ASK_AGAIN_S: Final = 0.2
-_FRESH_S: Final = 20.0
 _DEADLINE_S: Final = 5.0
 _SOCKET: Final = ".socket"
 _SELINUX: Final = "sys/fs/selinux/enforce"
@@ -60,7 +58,7 @@ class Unpack:
         version = check(self._tree)
         home = host.path(TREES) / version
         changes = [] if home.is_dir() else [Change("copy", f"{self._tree} to {home}")]
-        if pointed(host) != version:
+        if pointed(host.root) != version:
             changes.append(Change("point", f"{host.path(CURRENT)} to {version}"))
         return Plan(tuple(changes), Unpacked(version, str(self._tree)))
 
@@ -74,11 +72,11 @@ class Unpack:
                 _require(broker, "--root", str(host.root), *words)
             except StepFailed as error:  # crishim refuses containers that nothing limits, and a driver may come later
                 host.say(f"{error}; containers that need limits are refused until then")
-        point(host, facts.version)
+        point(host.root, facts.version)
 
     def undo(self, host: Host, facts: Unpacked) -> None:
         """Removes only the link; the tree may be the one that runs."""
-        if pointed(host) == facts.version:
+        if pointed(host.root) == facts.version:
             host.path(CURRENT).unlink()
 
 
@@ -115,14 +113,14 @@ class Units:
         self._tree, self._site = tree, site
 
     def plan(self, host: Host) -> Plan[Installed]:
-        texts = texts_of(host, self._tree, self._site)
-        changed = tuple(other_units(host, texts))
+        texts = texts_of(host.root, self._tree, self._site)
+        changed = tuple(other_units(host.root, texts))
         changes = [Change("write", str(host.path(UNITS) / name)) for name in changed]
         changes += [Change("start", name) for name in OUR_UNITS if not host.services.is_active(name)]
         return Plan(tuple(changes), Installed(tuple(texts), changed))
 
     def do(self, host: Host, facts: Installed) -> None:
-        put_units(host, texts_of(host, self._tree, self._site))
+        put_units(host, texts_of(host.root, self._tree, self._site))
         host.services.enable(*OUR_UNITS)
         for name in OUR_UNITS:
             if name.endswith(_SOCKET):
@@ -143,7 +141,7 @@ class Units:
         host.services.daemon_reload()
 
 
-def texts_of(host: Host, tree: Path, site: Site) -> dict[str, str]:
+def texts_of(root: Path, tree: Path, site: Site) -> dict[str, str]:
     """The units of a tree, with drop-ins for what differs from their defaults; raises `InstallationError`.
 
     These are the runtime's socket, the node's name and the library's folder.
@@ -153,10 +151,10 @@ def texts_of(host: Host, tree: Path, site: Site) -> dict[str, str]:
         folder = f"partage-{daemon}.service.d"
         if site.runtime != str(CrishimSettings().runtime):
             texts[f"{folder}/{_RUNTIME_DROPIN}"] = _variable(f"PARTAGE_{daemon.upper()}_RUNTIME", site.runtime)
-        if site.node != crishim_of(host.root).node_name:
+        if site.node != crishim_of(root).node_name:
             texts[f"{folder}/{_NODE_DROPIN}"] = _variable("PARTAGE_NODE_NAME", site.node)
-    library = library_folder(host)
-    if not library.is_relative_to(host.path(_UNIT_WRITES_TO)):
+    library = library_folder(root)
+    if not library.is_relative_to(root / _UNIT_WRITES_TO):
         texts[f"partage-broker.service.d/{_LIBRARY_DROPIN}"] = f"[Service]\nReadWritePaths=-{library}\n"
     return texts
 
@@ -167,7 +165,7 @@ def _variable(name: str, value: str) -> str:
 
 def put_units(host: Host, texts: dict[str, str]) -> None:
     """Writes those that differ on the host, then reloads systemd."""
-    for name in other_units(host, texts):
+    for name in other_units(host.root, texts):
         path = host.path(UNITS) / name
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         write_whole(path, texts[name].encode(), mode=0o644, synced=True)
@@ -195,7 +193,7 @@ def _why_silent(host: Host) -> str | None:
 
 def why_not_honoured(root: Path) -> str | None:
     """From crishim's own condition; None: it honours allocations."""
-    condition = last_condition(root, within_s=_FRESH_S, clock=time.time)
+    condition = condition_of(root)
     if condition is None:
         return "crishim has not said whether it honours allocations"
     return next((fault.sentence for fault in condition.faults if fault.refuses), None)

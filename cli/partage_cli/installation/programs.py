@@ -8,6 +8,12 @@ from typing import Final
 
 from partage_cli.installation.errors import StepFailed
 
+ENVIRONMENT: Final = {
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME": "/root",
+    "LANG": "C.UTF-8",
+}
+"""For programs that get nothing of our own."""
 SHOWN: Final = 300
 """How much of a program's output is shown to people."""
 

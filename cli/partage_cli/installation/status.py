@@ -17,16 +17,13 @@ from partage_cli.doctor.endpoint import Say, path_of
 from partage_cli.doctor.local_node import LocalNode, Unseen, text_of
 from partage_cli.installation import turn
 from partage_cli.installation.errors import InstallationError, UnfitNode
-from partage_cli.installation.host import Host
 from partage_cli.installation.inspection import Site, crishim_of
 from partage_cli.installation.journal import Journal
-from partage_cli.installation.kubelet import Kubelet, kubelet_of
-from partage_cli.installation.places import CURRENT, TREES, UNITS
+from partage_cli.installation.kubelet import kubelet_of
+from partage_cli.installation.places import CURRENT, TREES, UNITS, VERSION_BACK, WENT_BACK
 from partage_cli.installation.preparation import texts_of, why_not_honoured
 from partage_cli.installation.refusals import RUNTIMES
-from partage_cli.installation.services import Systemctl
 from partage_cli.installation.tree import other_units, pointed
-from partage_cli.installation.versions.trial import VERSION_BACK, WENT_BACK
 from partage_plugins.api.places import KUBELET_SPOKE
 
 
@@ -53,17 +50,16 @@ def status(root: Path, journal: Journal) -> Status:
     """The node's status; never fails for what it finds."""
     try:
         listen = str(crishim_of(root).listen)
-        kubelet: Kubelet | str = kubelet_of(LocalNode(root=root, name=""))
+        kubelet = kubelet_of(LocalNode(root=root, name=""))
     except UnfitNode as error:
-        listen, kubelet = "", str(error)
-    site = journal.facts("look", Site)
-    now = None if isinstance(kubelet, str) else kubelet.now.in_force
-    following = None if isinstance(kubelet, str) else kubelet.next.in_force
-    wrong = [kubelet] if isinstance(kubelet, str) else list(_of_kubelet(now, following, listen))
+        listen, now, wrong = "", None, [str(error)]
+    else:
+        now = kubelet.now.in_force
+        wrong = list(_of_kubelet(now, kubelet.next.in_force, listen))
     reasons = [*_of_switch(root, journal), *wrong, *_of_crishim(root)]
     return Status(
         version=journal.version or None,
-        endpoint=_kind(now, listen, site),
+        endpoint=_kind(now, listen, journal.facts("look", Site)),
         switch=turn.state(root),
         armed_until=turn.armed_until(root) or None,
         on_trial=(root / VERSION_BACK).exists(),
@@ -71,28 +67,24 @@ def status(root: Path, journal: Journal) -> Status:
         in_force=not reasons,
         why=reasons[0] if reasons else "",
         speaks_for_good=not wrong,
-        altered=altered(root, journal),
+        altered=tuple(altered(root, journal)),
     )
 
 
-def altered(root: Path, journal: Journal) -> tuple[str, ...]:
+def altered(root: Path, journal: Journal) -> Iterator[str]:
     """Their paths on the node; none while another version is tried, or partage is being removed."""
     is_changing = (root / VERSION_BACK).exists() or not {"upgrade", "uninstall"}.isdisjoint(journal.states)
     site = journal.facts("look", Site)
     if is_changing or site is None or not journal.version or not journal.is_done("units"):
-        return ()
-    return tuple(_altered(Host(root, Systemctl(), lambda _line: None), journal.version, site))
-
-
-def _altered(host: Host, version: str, site: Site) -> Iterator[str]:
-    if pointed(host) != version:
+        return
+    if pointed(root) != journal.version:
         yield f"/{CURRENT}"
     try:
-        texts = texts_of(host, host.path(TREES) / version, site)
+        texts = texts_of(root, root / TREES / journal.version, site)
     except InstallationError:
-        yield f"/{TREES}/{version}"
+        yield f"/{TREES}/{journal.version}"
         return
-    yield from (f"/{UNITS}/{name}" for name in other_units(host, texts))
+    yield from (f"/{UNITS}/{name}" for name in other_units(root, texts))
 
 
 def _of_switch(root: Path, journal: Journal) -> Iterator[str]:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from partage_base.kube.errors import KubeError
 from partage_cli.installation import turn
-from partage_cli.installation.canary import remove_static
+from partage_cli.installation.canary import remove_static, require_room
 from partage_cli.installation.confirmation import Confirm
 from partage_cli.installation.conversion import (
     Arm,
@@ -29,14 +29,13 @@ from partage_cli.installation.conversion import (
 )
 from partage_cli.installation.errors import StepFailed, TurnedBack, UnfitNode
 from partage_cli.installation.host import Host, api_of
-from partage_cli.installation.inspection import Inspection, Site, look
-from partage_cli.installation.journal import Journal
-from partage_cli.installation.nodes import require_room, why_not_ready
+from partage_cli.installation.inspection import Site, look, warnings
+from partage_cli.installation.journal import Change, Journal, Step, carry_out, foreseen, take_back
+from partage_cli.installation.nodes import why_not_ready
 from partage_cli.installation.places import WAY_BACK
 from partage_cli.installation.preparation import Units, Unpack, require_crishim
 from partage_cli.installation.programs import SHOWN, run
 from partage_cli.installation.status import status
-from partage_cli.installation.steps import Change, Step, carry_out, foreseen, take_back
 from partage_cli.installation.tree import version_of
 from partage_plugins.errors import PartageError
 
@@ -52,10 +51,9 @@ def install(host: Host, journal: Journal, tree: Path) -> None:
     version = version_of(tree)
     if journal.version not in {"", version}:
         raise UnfitNode(f"version {journal.version} is installed: `partage node upgrade` puts {version} in its place")
-    is_on = turn.state(host.root) == "confirmed"
-    if not is_on:
+    if turn.state(host.root) != "confirmed":
         go_back(host, journal)
-    carry_out([Inspection()], host, journal, again=not is_on)
+        _look_again(host, journal)
     carry_out(_installation(tree, _site(journal)), host, journal, again=True)
     require_crishim(host)
     journal.take_version(version)
@@ -74,9 +72,8 @@ def switch_on(host: Host, journal: Journal, *, kubeconfig: Path | None, after_s:
         host.say("this node is switched on already")
         return
     go_back(host, journal)
-    carry_out([Inspection()], host, journal, again=True)
+    site = _look_again(host, journal)
     require_crishim(host)
-    site = _site(journal)
     if not site.static_pods and kubeconfig is None:
         raise UnfitNode(
             "kubelet takes no static pods, so a pod that tries the node must be made by the API server: "
@@ -121,8 +118,8 @@ def take_everything_back(host: Host, journal: Journal) -> None:
     site = journal.facts("look", Site)
     if site is not None:
         nowhere = Path(os.devnull)  # the journal alone has what must be undone
-        take_back([Inspection(), Unpack(nowhere), Units(nowhere, site)], host, journal)
-    turn.remove(host.root)
+        take_back(_installation(nowhere, site), host, journal)
+        journal.forget("look")
     journal.take_version("")
 
 
@@ -146,6 +143,15 @@ def go_back(host: Host, journal: Journal) -> None:
     if site is not None:
         steps = [Save(), *_conversion(site, _files(journal), kubeconfig=None, after_s=AFTER_S)]
         take_back(steps, host, journal)
+
+
+def _look_again(host: Host, journal: Journal) -> Site:
+    """Refuses an unfit node, and prints warnings."""
+    site = look(host)
+    journal.done("look", site)
+    for warning in warnings(host, site):
+        host.say(warning)
+    return site
 
 
 def _settled(host: Host, journal: Journal) -> bool:

@@ -13,14 +13,13 @@ import re
 import shutil
 import stat
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Collection, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from partage_cli.doctor.local_node import Unseen, text_of
-from partage_cli.installation.errors import BadTree, DiskFull
-from partage_cli.installation.host import Host
+from partage_cli.installation.errors import BadTree, StepFailed
 from partage_cli.installation.places import CURRENT, TREES, UNITS
 
 OUR_UNITS: Final = ("partage-broker.service", "partage-crishim.socket", "partage-crishim.service")
@@ -68,7 +67,7 @@ def check(tree: Path) -> str:
 
 
 def place(root: Path, tree: Path) -> Path:
-    """Puts the tree in place, unless it is there and whole; raises `BadTree`, `DiskFull` and `OSError`.
+    """Puts the tree in place, unless it is there and whole; raises `BadTree`, `StepFailed` and `OSError`.
 
     On a full disk, and until the copy is complete, existing files stay.
     """
@@ -126,7 +125,7 @@ def _require_room(tree: Path, folder: Path) -> None:
     room = os.statvfs(folder)
     free = room.f_bavail * room.f_frsize
     if free < needed:
-        raise DiskFull(
+        raise StepFailed(
             f"no room for {tree}: {needed >> 20} MiB must be free at {folder}, and {free >> 20} MiB are; nothing was "
             "changed; make room"
         )
@@ -140,19 +139,26 @@ def _is_whole(tree: Path) -> bool:
     return True
 
 
-def point(host: Host, version: str) -> None:
-    """Switches versions, by one rename."""
-    link = host.path(CURRENT)
+def point(root: Path, version: str, name: str = CURRENT) -> None:
+    """Switches versions, by one rename of a link."""
+    link = root / name
     beside = link.with_name(f".{link.name}")
     beside.unlink(missing_ok=True)
     beside.symlink_to(version)
     beside.rename(link)
 
 
-def pointed(host: Host) -> str:
+def pointed(root: Path) -> str:
     """The version in force; empty if there is none."""
-    link = host.path(CURRENT)
+    link = root / CURRENT
     return link.readlink().name if link.is_symlink() else ""
+
+
+def keep_trees(root: Path, versions: Collection[str]) -> None:
+    """Removes the trees of all other versions."""
+    for tree in (root / TREES).iterdir():
+        if (tree / "VERSION").is_file() and not tree.is_symlink() and tree.name not in versions:
+            shutil.rmtree(tree, ignore_errors=True)
 
 
 def units_of(tree: Path) -> dict[str, str]:
@@ -163,17 +169,17 @@ def units_of(tree: Path) -> dict[str, str]:
     return {name: str(text) for name, text in texts.items()}
 
 
-def kept_units(host: Host, tree: Path) -> dict[str, str]:
+def kept_units(root: Path, tree: Path) -> dict[str, str]:
     """A tree's units; the advertiser's too, if the host has one that runs from a tree."""
-    there, brought = text_of(host.path(UNITS) / ADVERTISER_UNIT), text_of(tree / "systemd" / ADVERTISER_UNIT)
+    there, brought = text_of(root / UNITS / ADVERTISER_UNIT), text_of(tree / "systemd" / ADVERTISER_UNIT)
     if isinstance(there, Unseen) or isinstance(brought, Unseen) or f"/{CURRENT}/" not in there:
         return units_of(tree)
     return {**units_of(tree), ADVERTISER_UNIT: brought}
 
 
-def other_units(host: Host, texts: dict[str, str]) -> list[str]:
+def other_units(root: Path, texts: Mapping[str, str]) -> list[str]:
     """Those that differ on the host, or are missing."""
-    return [name for name, text in texts.items() if text_of(host.path(UNITS) / name) != text]
+    return [name for name, text in texts.items() if text_of(root / UNITS / name) != text]
 
 
 def _lines(tree: Path, text: str) -> Iterator[tuple[str, str, str]]:

@@ -12,7 +12,6 @@ confirmation that comes too late finds the file gone.
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 from typing import Final, Literal, get_args
 
@@ -57,8 +56,3 @@ def clear(root: Path) -> None:
     for name in _STATES:
         (folder / name).unlink(missing_ok=True)
     sync_folder(folder)
-
-
-def remove(root: Path) -> None:
-    """Removes the state, as if there had never been a switch."""
-    shutil.rmtree(root / TURN, ignore_errors=True)

@@ -15,10 +15,9 @@ import click
 from partage_cli.installation import switch
 from partage_cli.installation.errors import BadTree
 from partage_cli.installation.host import Host
-from partage_cli.installation.journal import Journal, kept, read
+from partage_cli.installation.journal import Change, Journal, kept, read
 from partage_cli.installation.services import services_of
 from partage_cli.installation.status import Status
-from partage_cli.installation.steps import Change
 from partage_cli.installation.tree import own_tree
 from partage_cli.installation.versions import contracts as agreed
 from partage_cli.installation.versions.upgrade import NewVersion

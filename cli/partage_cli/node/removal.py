@@ -12,13 +12,13 @@ import click
 
 from partage_base.kube import ApiServer, KubeError
 from partage_cli.clusters import ask_cluster
-from partage_cli.installation import journal, traces
-from partage_cli.installation.errors import AdvertiserStays, PodsStay
+from partage_cli.installation import journal
+from partage_cli.installation.drain import Drain, prepared_claims, withdraw
+from partage_cli.installation.errors import PodsStay
 from partage_cli.installation.host import Host
 from partage_cli.installation.inspection import Site
-from partage_cli.installation.removal.drain import Drain, withdraw
-from partage_cli.installation.removal.uninstall import Uninstall
-from partage_cli.installation.switch import take_everything_back
+from partage_cli.installation.uninstall import foreseen
+from partage_cli.installation.uninstall import uninstall as take_off
 from partage_cli.installation.versions.daemons import ADVERTISER, kubelet_speaks
 from partage_cli.node.installation import DRY_RUN, changing, foresee, host_of, say
 from partage_cli.node.rest import RestState, look, wait_until
@@ -61,12 +61,11 @@ def uninstall(root: Path, *, dry_run: bool, within_s: float, kubeconfig: Path | 
     budgets. What an operator wrote below /etc/partage stays.
     """
     if dry_run:
-        foresee(Uninstall(host_of(root), journal.read(root), leave=_nothing, switch_off=_nothing).foreseen())
+        foresee(foreseen(host_of(root), journal.read(root)))
         return
     with changing(root) as (host, kept):
         leave = functools.partial(_leave, host, kept, kubeconfig, within_s)
-        switch_off = functools.partial(take_everything_back, host, kept)
-        script = Uninstall(host, kept, leave=leave, switch_off=switch_off).carry_out(forced=force)
+        script = take_off(host, kept, leave=leave, forced=force)
     say("removed; the programs go last")
     os.execv("/bin/sh", ("/bin/sh", str(script)))  # noqa: S606  it must need nothing of the tree that it removes
 
@@ -82,7 +81,7 @@ def _leave(host: Host, kept: journal.Journal, kubeconfig: Path | None, within_s:
     if site is None or ("save" not in kept.states and not kubelet_speaks(host)):
         return  # no pod here has a card from us
     access = kubeconfig or (host.path(site.kubeconfig) if site.kubeconfig else None)
-    claims = functools.partial(traces.claims, host)
+    claims = functools.partial(prepared_claims, host.root)
     look_now = functools.partial(look, host.root)
     pause(host.root, "partage is being uninstalled")
     if not wait_until(lambda seen: seen.rests, look_now, _PAUSED_WITHIN_S).advertiser_runs:
@@ -93,11 +92,11 @@ def _leave(host: Host, kept: journal.Journal, kubeconfig: Path | None, within_s:
 
 
 def end_advertiser(host: Host, look_now: Callable[[], RestState], within_s: float = _ADVERTISER_ENDS_WITHIN_S) -> None:
-    """Stops the advertiser, which would publish everything again; raises `AdvertiserStays`."""
+    """Stops the advertiser, which would publish everything again; raises `PodsStay`."""
     if host.services.is_active(ADVERTISER.unit):
         host.services.stop(ADVERTISER.unit)
     if wait_until(lambda seen: not seen.advertiser_runs, look_now, within_s).advertiser_runs:
-        raise AdvertiserStays(
+        raise PodsStay(
             "the advertiser of this node runs in a pod, and would tell of its cards again: label the node "
             "partage.dev/install=off, or keep the DaemonSet partage-advertiser off it, and say it again. The cards "
             "stay paused until `partage node resume`"
@@ -112,6 +111,3 @@ def _ask(access: Path | None, question: Callable[[ApiServer], Awaitable[None]]) 
             f"{error}; without the API server no pod can be asked to leave. Say --kubeconfig, or --force, which "
             "`partage node uninstall --help` explains"
         ) from error
-
-
-def _nothing() -> None: ...

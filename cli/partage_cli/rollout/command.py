@@ -18,10 +18,17 @@ from partage_cli.main import FAILED, FOUND_WRONG, SUBCOMMANDS
 from partage_cli.nodes.reports import of_cluster
 from partage_cli.own_pods import OwnPod, OwnPodSpec
 from partage_cli.progress import tell
-from partage_cli.rollout.installer_pods import DAEMON_SET, LABELS, why_silent
 from partage_cli.rollout.lease import RolloutLease
 from partage_cli.rollout.node_state import INSTALL, members_of
-from partage_cli.rollout.progress import RolloutProgress, as_line, as_table, progress
+from partage_cli.rollout.progress import (
+    DAEMON_SET,
+    INSTALLERS,
+    RolloutProgress,
+    as_line,
+    as_table,
+    progress,
+    why_silent,
+)
 from partage_cli.tables import as_json
 from partage_cli.watch import watchable
 
@@ -112,7 +119,7 @@ async def _looked(server: ApiServer, lease: RolloutLease, namespace: str, versio
 async def _installers(server: ApiServer, namespace: str) -> Callable[[str], str]:
     """A function that returns why a node's installer has reported nothing."""
     try:
-        pods = await server.list(pods_path(namespace), OwnPod, labels=LABELS, limit=_AT_A_TIME)
+        pods = await server.list(pods_path(namespace), OwnPod, labels=INSTALLERS, limit=_AT_A_TIME)
     except NotAllowed:
         return lambda _: "its installer's pod may not be seen with these credentials"
     return functools.partial(why_silent, pods=pods.items, namespace=namespace)

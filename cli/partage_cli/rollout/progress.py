@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import Literal
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Literal
 
 import msgspec
 
+from partage_cli.own_pods import OwnPod
 from partage_cli.rollout.node_state import Member, State
 from partage_cli.rollout.order import Stoppage, canary, stoppage
 from partage_cli.tables import printable, table
 
-_HEADER = ("NODE", "VERSION", "STATE", "WHY")
+DAEMON_SET: Final = "partage-installer"
+INSTALLERS: Final = f"app.kubernetes.io/name={DAEMON_SET},app.kubernetes.io/component=installer"
+_HEADER: Final = ("NODE", "VERSION", "STATE", "WHY")
+_LONGEST: Final = 300
 
 
 class NodeProgress(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,6 +65,23 @@ def progress(
     return RolloutProgress(version=aim, nodes=nodes, stopped=stopped, canary=first)
 
 
+def why_silent(node: str, *, pods: Iterable[OwnPod], namespace: str) -> str:
+    """Why a node's installer has reported nothing, from its pod."""
+    pod = next((each for each in pods if each.spec.node_name == node), None)
+    if pod is None:
+        return f"no installer is on it: kubectl -n {namespace} describe daemonset {DAEMON_SET}"
+    look = f"kubectl -n {namespace} logs {pod.metadata.name}"
+    for container in pod.status.container_statuses:
+        ended = container.state.terminated or container.last_state.terminated
+        if ended is not None:
+            return f"its installer ended with exit code {ended.exit_code}: {_last_line(ended.message) or look}"
+        if (waits := container.state.waiting) is not None:
+            return f"its installer waits: {waits.reason} {_last_line(waits.message)}".rstrip()
+    if pod.status.phase != "Running":
+        return f"its installer is {pod.status.phase}: {_last_line(pod.status.message) or pod.metadata.name}"
+    return f"its installer runs and has said nothing; does it reach the API server? {look}"
+
+
 def as_table(found: RolloutProgress) -> str:
     return table(
         _HEADER,
@@ -100,3 +121,8 @@ def _of_node(member: Member, why_not: Callable[[str], str], why_silent: Callable
 def _most_told(members: Sequence[Member]) -> str | None:
     told = Counter(member.told.version for member in members if member.told is not None)
     return max(sorted(told), key=lambda version: told[version], default=None)
+
+
+def _last_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[-1].strip()[:_LONGEST] if lines else ""

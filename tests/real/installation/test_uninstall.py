@@ -24,11 +24,10 @@ DIES_AFTER = (
     "journal.forget units",
     "journal.forget unpack",
     "journal.forget look",
-    "turn.remove",
     "journal.take_version",
-    "traces.remove_libraries_but",
-    "traces.remove",
-    "traces.write_last_act",
+    "uninstall._end_daemons",
+    "uninstall._remove_libraries",
+    "uninstall._write_last_act",
 )
 """Each run gets this far, the next one further."""
 STARTS_PODS_AFTER = {"journal.begin uninstall", "journal.forget endpoint", "journal.forget units"}

@@ -11,7 +11,7 @@ import pytest
 
 from partage_base.cri import CriError, UnaryClient
 from partage_cli.installation import journal
-from partage_cli.installation.versions.trial import VERSION_BACK, WENT_BACK
+from partage_cli.installation.places import VERSION_BACK, WENT_BACK
 from rig.client.wait import until
 from rig.rig import CHECKOUT
 from support.crishim import SOCKET

@@ -68,16 +68,3 @@ async def test_installers_that_are_killed_again_and_again_bring_twenty_nodes_int
 
 def _says_stopped(cluster: Cluster, name: str) -> bool:
     return "stopped: " in cluster.nodes.annotations(name)[INSTALLED]
-
-
-async def test_the_node_with_the_canary_label_is_the_only_one_that_is_touched_where_it_fails(
-    cluster: Cluster, stage: RolloutStage
-) -> None:
-    canary = "n13"
-    cluster.api.patch(f"/api/v1/nodes/{canary}", {"metadata": {"labels": {"partage.dev/canary": "yes"}}})
-    stage.host(canary).trouble = "kubelet refuses its configuration"
-    stage.start(*NAMES)
-    await until(lambda: told(cluster).get(canary) == "failed")
-    await until(lambda: all(_says_stopped(cluster, name) for name in NAMES if name != canary))
-    assert stage.touched == [canary]
-    cluster.api.patch(f"/api/v1/nodes/{canary}", {"metadata": {"labels": {"partage.dev/canary": None}}})

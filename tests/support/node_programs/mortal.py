@@ -10,11 +10,11 @@ import signal
 import sys
 from typing import Any
 
-from partage_cli.installation import traces, turn
+from partage_cli.installation import turn, uninstall
 from partage_cli.installation.journal import Journal
 from partage_cli.main import main
 
-OWNERS = {"journal": Journal, "traces": traces, "turn": turn}
+OWNERS = {"journal": Journal, "turn": turn, "uninstall": uninstall}
 
 
 def let_die(point: str) -> None:

@@ -11,10 +11,9 @@ from typing import Any
 from partage_cli.installation.conversion import Arm, Endpoint, Save, saved_files
 from partage_cli.installation.host import Host
 from partage_cli.installation.inspection import look
-from partage_cli.installation.journal import kept
+from partage_cli.installation.journal import Step, carry_out, kept, take_back
 from partage_cli.installation.places import UNITS
 from partage_cli.installation.services import Systemctl
-from partage_cli.installation.steps import Step, carry_out, take_back
 
 CONTAINERD = "unix:///run/containerd/containerd.sock"
 CRISHIM = "unix:///run/partage/crishim.sock"

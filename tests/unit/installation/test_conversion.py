@@ -10,10 +10,9 @@ from typing import Final
 import pytest
 
 from partage_cli.installation.errors import TurnedBack
-from partage_cli.installation.inspection import Inspection
-from partage_cli.installation.journal import kept
+from partage_cli.installation.inspection import look
+from partage_cli.installation.journal import carry_out, kept, take_back
 from partage_cli.installation.places import STATE, WAY_BACK
-from partage_cli.installation.steps import carry_out, take_back
 from partage_cli.installation.switch import go_back
 from unit.installation.made import CONTAINERD, CRISHIM, a_host, config, kubeadm_node, put, switch, switched_on
 
@@ -71,7 +70,8 @@ def test_a_switch_is_late_where_its_time_runs_out_while_it_changes_files(tmp_pat
     services.command = (str(shutil.which("true")),)
     *laying, endpoint = switch(host)
     with kept(tmp_path) as journal:
-        carry_out([Inspection(), *laying], host, journal)
+        journal.done("look", look(host))
+        carry_out(laying, host, journal)
         for each in sorted((tmp_path / "var/lib/kubelet").glob(".*.partage-staged"))[:changed]:
             each.replace(each.with_name(each.name.removeprefix(".").removesuffix(".partage-staged")))
         subprocess.run(("/bin/sh", tmp_path / WAY_BACK), check=True)

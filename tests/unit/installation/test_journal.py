@@ -11,9 +11,8 @@ import pytest
 
 from partage_cli.installation.errors import AnotherWorks, JournalWrong
 from partage_cli.installation.host import Host
-from partage_cli.installation.journal import StepName, kept, read
+from partage_cli.installation.journal import Change, Plan, StepName, carry_out, foreseen, kept, read, take_back
 from partage_cli.installation.places import JOURNAL
-from partage_cli.installation.steps import Change, Plan, carry_out, foreseen, take_back
 from unit.installation.made import a_host
 
 NAMES: tuple[StepName, ...] = ("save", "arm", "endpoint")

@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 import pytest
 
-from partage_cli.installation.errors import BadTree, DiskFull
+from partage_cli.installation.errors import BadTree, StepFailed
 from partage_cli.installation.tree import check, place, point, pointed
+from support.trees import PROGRAM, a_tree
 from unit.installation.made import a_host, put
-
-FILES = {"VERSION": "1.0\n", "bin/partage": "#!/bin/sh\n", "systemd/a b.service": "[Unit]\n"}
 
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    lines = []
-    for name, text in sorted(FILES.items()):
-        path = put(tmp_path / "bundle", name, text)
-        path.chmod(0o644)
-        lines.append(f"0644 {hashlib.sha256(text.encode()).hexdigest()} {name}\n")
-    put(tmp_path / "bundle", "MANIFEST", "".join(lines))
-    return tmp_path / "bundle"
+    return a_tree(tmp_path / "bundle", "1.0", {"systemd/a b.service": b"[Unit]\n"})
 
 
 def test_a_tree_is_copied_to_its_place_and_pointed_to(tree: Path, tmp_path: Path) -> None:
     host, _ = a_host(tmp_path / "root")
     home = place(host.root, tree)
-    point(host, "1.0")
-    assert (home, pointed(host)) == (tmp_path / "root/opt/partage/1.0", "1.0")
-    assert (tmp_path / "root/opt/partage/current/bin/partage").read_text() == FILES["bin/partage"]
+    point(host.root, "1.0")
+    assert (home, pointed(host.root)) == (tmp_path / "root/opt/partage/1.0", "1.0")
+    assert (tmp_path / "root/opt/partage/current/bin/partage").read_bytes() == PROGRAM
     assert place(host.root, tree) == place(host.root, home) == home
     assert sorted(path.name for path in home.parent.iterdir()) == ["1.0", "current"]
 
@@ -40,7 +32,7 @@ def test_a_tree_is_copied_to_its_place_and_pointed_to(tree: Path, tmp_path: Path
     [
         (lambda tree: (tree / "bin/partage").unlink(), "bin/partage is missing"),
         (lambda tree: (tree / "bin/partage").write_text("other"), "not the file of the manifest"),
-        (lambda tree: (tree / "bin/partage").chmod(0o4755), "4755 for 0644"),
+        (lambda tree: (tree / "bin/partage").chmod(0o4755), "4755 for 0755"),
         (lambda tree: (tree / "bin/more").touch(), "bin/more is not in the manifest"),
         (lambda tree: (tree / "bin/more").symlink_to("/etc/shadow"), "bin/more is not in the manifest"),
         (lambda tree: put(tree, "MANIFEST", "0644 " + "0" * 64 + " ../x\n"), "line 1"),
@@ -80,7 +72,7 @@ def test_without_room_nothing_is_written_and_it_says_how_much_there_must_be(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("partage_cli.installation.tree.SPARE_BYTES", 1 << 60)
-    with pytest.raises(DiskFull, match=r"MiB must be free at .*/opt/partage, and \d+ MiB are; nothing was changed"):
+    with pytest.raises(StepFailed, match=r"MiB must be free at .*/opt/partage, and \d+ MiB are; nothing was changed"):
         place(tmp_path / "root", tree)
     assert list((tmp_path / "root/opt/partage").iterdir()) == []
 

@@ -74,18 +74,18 @@ def test_what_of_an_installation_is_missing_or_changed_is_known(tmp_path: Path) 
     for name in OUR_UNITS:
         put(tmp_path, f"opt/partage/1.0/systemd/{name}", "[Unit]\n")
     host, _ = a_host(tmp_path)
-    assert altered(tmp_path, read(tmp_path)) == (), "nothing is installed"
+    assert list(altered(tmp_path, read(tmp_path))) == [], "nothing is installed"
     with kept(tmp_path) as journal:
         units = Units(tmp_path / "opt/partage/1.0", SITE)
         facts = units.plan(host).facts
         units.do(host, facts)
-        point(host, "1.0")
+        point(tmp_path, "1.0")
         journal.done("look", SITE)
         journal.done("units", facts)
         journal.take_version("1.0")
-        assert altered(tmp_path, journal) == ()
+        assert list(altered(tmp_path, journal)) == []
         put(tmp_path, "etc/systemd/system/partage-crishim.service.d/override.conf", "[Service]\n")
-        assert altered(tmp_path, journal) == (), "an operator's own drop-in is none of ours"
+        assert list(altered(tmp_path, journal)) == [], "an operator's own drop-in is none of ours"
         (tmp_path / "etc/systemd/system/partage-crishim.socket").unlink()
         put(tmp_path, "etc/systemd/system/partage-broker.service.d/10-node.conf", "[Service]\n")
         (tmp_path / "opt/partage/current").unlink()
@@ -95,4 +95,4 @@ def test_what_of_an_installation_is_missing_or_changed_is_known(tmp_path: Path) 
             "/opt/partage/current",
         }
         journal.begin("upgrade", {})
-        assert altered(tmp_path, journal) == (), "another version is on its way"
+        assert list(altered(tmp_path, journal)) == [], "another version is on its way"

@@ -8,9 +8,9 @@ import pytest
 
 from partage_base.version import VERSION
 from partage_cli.rollout.installer.settings import InstallerSettings
-from partage_cli.rollout.installer_pods import DAEMON_SET
 from partage_cli.rollout.lease import NAME
 from partage_cli.rollout.node_state import INSTALL, INSTALLED, DesiredState
+from partage_cli.rollout.progress import DAEMON_SET
 from rig.identity.people import INSTALLER, OUR_NAMESPACE
 from rig.identity.permissions import FOLDER, Manifest, delivered
 

@@ -11,8 +11,7 @@ import pytest
 
 from partage_advertiser.settings import AdvertiserSettings
 from partage_base.daemon.settings import CommonSettings
-from partage_cli.installation.places import CURRENT
-from partage_cli.installation.versions.trial import VERSION_BACK
+from partage_cli.installation.places import CURRENT, VERSION_BACK
 from partage_crishim.settings import CrishimSettings
 from partage_isolation.settings import BrokerSettings
 from partage_isolation.urgency import ENDS_AFTER_US, PRIORITY

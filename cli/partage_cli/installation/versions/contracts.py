@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from partage_base.condition import Condition
-from partage_cli.installation.errors import UnfitVersion
+from partage_cli.installation.errors import UnfitNode
 from partage_isolation.store.rows_file import LAYOUT
 from partage_isolation.store.specs import Spec
 from partage_isolation.wire.packets import VERSION as PACKETS
@@ -63,14 +63,14 @@ def decode(raw: bytes) -> Contracts:
 
 
 def require_neighbours(before: Contracts, after: Contracts) -> None:
-    """Raises `UnfitVersion` if one of them can't read what the other leaves on the node."""
+    """Raises `UnfitNode` if one of them can't read what the other leaves on the node."""
     if unread := [*_unread(before, after, announced=True)]:
-        raise UnfitVersion(
+        raise UnfitNode(
             f"the new version cannot read what this node has: {'; '.join(unread)}. Go there by a version between, or "
             "`partage node uninstall`, which drains the pods with shares, and install it then"
         )
     if unread := [*_unread(after, before, announced=False)]:
-        raise UnfitVersion(
+        raise UnfitNode(
             f"there would be no way back, since the version in force cannot read what the new one leaves: "
             f"{'; '.join(unread)}. Go there by a version between, or `partage node uninstall` and install it then"
         )

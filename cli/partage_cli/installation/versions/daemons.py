@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Final
 
-from partage_base.condition_file import last_condition
+from partage_cli.doctor.daemons import condition_of
 from partage_cli.doctor.local_node import Unseen, names_in, status_of, text_of
 from partage_cli.doctor.runtimes import runtime_at
 from partage_cli.installation.errors import StepFailed
 from partage_cli.installation.host import Host
-from partage_cli.installation.programs import SHOWN, run
+from partage_cli.installation.programs import ENVIRONMENT, SHOWN, run
 from partage_isolation.wire.client import BrokerClient, ControlError
 from partage_plugins.api.places import BROKER_ALIVE, CRISHIM_CONDITION, KUBELET_SPOKE
 from partage_plugins.errors import Refused
@@ -24,7 +24,6 @@ _FRESH_S: Final = 20.0
 _AGAIN_S: Final = 0.25
 _CRISHIM_SOCKET: Final = "run/partage/crishim.sock"
 _KEPT_VARIABLES: Final = ("PARTAGE_", "KUBECONFIG")
-_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ def by_unit(units: Sequence[str]) -> tuple[Daemon, ...]:
 def asked(host: Host, tree: Path, program: str, *words: str, variables: Mapping[str, str] | None = None) -> str:
     """The output of a program of a tree; raises `StepFailed` with its error."""
     argv = (str(tree / "bin" / program), "--root", str(host.root), *words)
-    environment = {"PATH": _PATH, "HOME": "/root", "LANG": "C.UTF-8", **(variables or {})}
+    environment = {**ENVIRONMENT, **(variables or {})}
     done = run(*argv, within_s=_CHECK_WITHIN_S, environment=environment, folder="/")
     if done.returncode:
         said = "; ".join(done.stderr.strip().splitlines())[-SHOWN:]
@@ -84,7 +83,7 @@ def asked(host: Host, tree: Path, program: str, *words: str, variables: Mapping[
 
 def refusing(host: Host) -> frozenset[str]:
     """The causes for which crishim honours no allocation."""
-    condition = last_condition(host.root, within_s=_FRESH_S, clock=time.time)
+    condition = condition_of(host.root)
     return frozenset(fault.cause for fault in condition.faults if fault.refuses) if condition else frozenset()
 
 

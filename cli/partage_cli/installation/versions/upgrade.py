@@ -9,23 +9,26 @@ a daemon, and the next run rolls back first.
 
 from __future__ import annotations
 
+import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from partage_cli.installation import traces
-from partage_cli.installation.errors import InstallationError, NotProved, StepFailed, UnfitVersion
+from partage_base.files import write_whole
+from partage_cli.doctor.local_node import Unseen, text_of
+from partage_cli.installation.errors import InstallationError, NotProved, StepFailed, UnfitNode
 from partage_cli.installation.host import Host
-from partage_cli.installation.journal import Journal, StepName
-from partage_cli.installation.places import CURRENT, TREES
+from partage_cli.installation.journal import Change, Journal, Plan, StepName, carry_out, take_back
+from partage_cli.installation.libraries import current_library, keep_libraries, used_libraries
+from partage_cli.installation.places import CURRENT, TREES, UNITS, VERSION_BACK, WENT_BACK
 from partage_cli.installation.preparation import put_units
-from partage_cli.installation.steps import Change, Plan, carry_out, take_back
-from partage_cli.installation.tree import check, kept_units, other_units, place, point, pointed
-from partage_cli.installation.versions import contracts, trial
+from partage_cli.installation.programs import SHOWN, run
+from partage_cli.installation.tree import check, keep_trees, kept_units, other_units, place, point, pointed, put_on_disk
+from partage_cli.installation.versions import contracts
 from partage_cli.installation.versions.daemons import (
     BROKER,
     CRISHIM,
@@ -38,10 +41,11 @@ from partage_cli.installation.versions.daemons import (
     running,
     started_with,
 )
-from partage_cli.installation.versions.trial import Course
+from partage_cli.installation.versions.version_back import FAILURES, LINK_BACK, NOW, Course, kept_unit, script
 
 _PROVED_WITHIN_S: Final = 60.0
 """After each start; signs of life come every 5 s."""
+_SCRIPT_WITHIN_S: Final = 30.0
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ class NewVersion:
     facts_type = Course
 
     def plan(self, host: Host) -> Plan[Course]:
-        """Has no changes if the version is in force; raises `UnfitVersion` if it can't be."""
+        """Has no changes if the version is in force; raises `UnfitNode` if it can't be."""
         target, before = check(self.tree), _before(host)
         daemons, home = running(host), host.path(TREES) / target
         course = Course(
@@ -70,15 +74,15 @@ class NewVersion:
         changes = [] if home.exists() else [Change("copy", f"{self.tree} to {home}")]
         if home.exists():  # a tree runs only at that path
             _require_fit(host, before, home)
-        changes += [Change("write", each) for each in other_units(host, kept_units(host, self.tree))]
+        changes += [Change("write", each) for each in other_units(host.root, kept_units(host.root, self.tree))]
         changes.append(Change("point", f"{host.path(CURRENT)} to {target}; it points to {before}"))
         changes += [Change("restart", f"{each.unit}; no container is") for each in daemons]
         return Plan(tuple(changes), course)
 
     def do(self, host: Host, facts: Course) -> None:
-        units, daemons = kept_units(host, host.path(TREES) / facts.target), by_unit(facts.daemons)
-        trial.arm(host, facts, units)
-        point(host, facts.target)
+        units, daemons = kept_units(host.root, host.path(TREES) / facts.target), by_unit(facts.daemons)
+        _arm(host, facts, units)
+        point(host.root, facts.target)
         put_units(host, units)
         host.say(f"{facts.target} is on trial")
         for number, daemon in enumerate(daemons, 1):
@@ -90,13 +94,13 @@ class NewVersion:
 
     def undo(self, host: Host, facts: Course) -> None:
         """Raises `StepFailed` if even the version before does not work; the next run continues."""
-        if trial.is_armed(host) or trial.went_back(host) is not None:
-            trial.go_back(host, facts)
+        if _is_armed(host) or _went_back(host) is not None:
+            _go_back(host, facts)
             daemons, since_s = by_unit(facts.daemons), time.time()
             for daemon in daemons:
                 host.services.restart(daemon.unit)
             self._proof(host, facts, daemons).wait(since_s, _PROVED_WITHIN_S)
-        trial.disarm(host)
+        end_trial(host)
 
     def _proof(self, host: Host, course: Course, daemons: Sequence[Daemon]) -> Proof:
         with_kubelet = course.with_kubelet and CRISHIM in daemons
@@ -132,8 +136,8 @@ def _finish_former(host: Host, journal: Journal, step: NewVersion) -> None:
     if journal.is_done("upgrade"):
         _end(host, journal, course)
         return
-    why = trial.went_back(host)
-    if trial.is_armed(host) or why is not None:
+    why = _went_back(host)
+    if _is_armed(host) or why is not None:
         host.say(f"an upgrade to {course.target} was cut off; {course.before} comes back first")
     take_back([step], host, journal)
     if why is not None:
@@ -142,18 +146,17 @@ def _finish_former(host: Host, journal: Journal, step: NewVersion) -> None:
 
 def _end(host: Host, journal: Journal, course: Course) -> None:
     """Keeps the version before, for a manual rollback, and libraries that containers use."""
-    trial.disarm(host)
+    end_trial(host)
     journal.take_version(course.target)
-    traces.remove([tree for tree in traces.trees(host) if tree.name not in (course.before, course.target)])
-    libraries = {*traces.used_libraries(host), traces.current_library(host)}
-    traces.remove([each for each in traces.libraries(host) if each.name not in libraries])
+    keep_trees(host.root, (course.before, course.target))
+    keep_libraries(host.root, {*used_libraries(host.root), current_library(host.root)})
     journal.forget("upgrade")
 
 
 def _before(host: Host) -> str:
-    if before := pointed(host):
+    if before := pointed(host.root):
         return before
-    raise UnfitVersion(f"{host.path(CURRENT)} points to no version; `partage node install` comes first")
+    raise UnfitNode(f"{host.path(CURRENT)} points to no version; `partage node install` comes first")
 
 
 def _install_library(host: Host, home: Path) -> None:
@@ -163,23 +166,69 @@ def _install_library(host: Host, home: Path) -> None:
 
 
 def _require_fit(host: Host, before: str, home: Path) -> None:
-    """Checks that the new version understands the node and its data; raises `UnfitVersion`."""
+    """Checks that the new version understands the node and its data; raises `UnfitNode`."""
     contracts.require_neighbours(_contracts(host, host.path(TREES) / before), _contracts(host, home))
     for daemon in running(host):
         flags, variables = started_with(host, daemon)
         try:
             asked(host, home, daemon.program, *flags, "--check", variables=variables)
         except StepFailed as error:
-            raise UnfitVersion(f"{error}; nothing was changed") from None
+            raise UnfitNode(f"{error}; nothing was changed") from None
 
 
 def _contracts(host: Host, tree: Path) -> contracts.Contracts:
     try:
         return contracts.decode(asked(host, tree, "partage", "node", "contracts").encode())
     except (StepFailed, msgspec.MsgspecError) as error:
-        raise UnfitVersion(f"it is not known what {tree.name} reads and writes: {error}") from None
+        raise UnfitNode(f"it is not known what {tree.name} reads and writes: {error}") from None
+
+
+def _arm(host: Host, course: Course, units: Mapping[str, str]) -> None:
+    """Prepares everything that the rollback needs, the script last; `units` are those of the target."""
+    end_trial(host)
+    for name in other_units(host.root, units):
+        text = text_of(host.path(UNITS) / name)
+        if not isinstance(text, Unseen):  # a new one stays where it is: nothing starts it
+            write_whole(host.path(UNITS) / kept_unit(name), text.encode(), mode=0o644, synced=True)
+    point(host.root, course.before, LINK_BACK)
+    text = script(course, tuple(units), systemctl=host.services.command, root=str(host.root))
+    write_whole(host.path(VERSION_BACK), text.encode(), mode=0o700, synced=True)
+    put_on_disk(host.path(VERSION_BACK).parent)
+
+
+def _go_back(host: Host, course: Course) -> None:
+    """Raises `StepFailed` if the version before can't be linked."""
+    if _is_armed(host):
+        done = run("/bin/sh", str(host.path(VERSION_BACK)), NOW, within_s=_SCRIPT_WITHIN_S)
+        if _is_armed(host):
+            raise StepFailed(
+                f"{host.path(VERSION_BACK)} has not put {course.before} back: {done.stderr.strip()[-SHOWN:]}; "
+                f"link {host.path(CURRENT)} to {course.before} and start the daemons again"
+            )
+    host.services.daemon_reload()
+
+
+def end_trial(host: Host) -> None:
+    """Removes the script first: without it nothing uses the rest."""
+    for each in (VERSION_BACK, LINK_BACK, WENT_BACK):
+        host.path(each).unlink(missing_ok=True)
+    for left in host.path(UNITS).glob(kept_unit("*")):
+        left.unlink(missing_ok=True)
+    shutil.rmtree(host.path(FAILURES), ignore_errors=True)
+
+
+def _is_armed(host: Host) -> bool:
+    return host.path(VERSION_BACK).exists()
+
+
+def _went_back(host: Host) -> str | None:
+    """The script's message, if it has acted."""
+    said = text_of(host.path(WENT_BACK))
+    return None if isinstance(said, Unseen) else said.strip() or "the version before is in force again"
 
 
 def _failed(host: Host) -> str | None:
-    why = trial.went_back(host)
-    return why or ("a daemon has failed since it was started" if trial.has_failures(host) else None)
+    """Why the trial has failed already."""
+    if any(host.path(FAILURES).glob("*")):
+        return _went_back(host) or "a daemon has failed since it was started"
+    return _went_back(host)

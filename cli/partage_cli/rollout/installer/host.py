@@ -19,6 +19,7 @@ from typing import Final
 import msgspec
 
 from partage_cli.installation.places import CURRENT, JOURNAL, TREES
+from partage_cli.installation.programs import ENVIRONMENT
 from partage_cli.rollout.order import Command, HostState
 
 PROGRAM: Final = "bin/partage"
@@ -26,7 +27,6 @@ STATUS_WITHIN_S: Final = 60.0
 _MOST_BYTES: Final = 64 << 10
 _PIPES_END_WITHIN_S: Final = 5.0
 _ENTER: Final = "import os, sys; os.chroot(sys.argv[1]); os.chdir('/'); os.execv(sys.argv[2], sys.argv[2:])"
-_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class Ran(msgspec.Struct, frozen=True):
@@ -91,7 +91,7 @@ class HostProgram:
 
 def inside(root: Path, node: str) -> Run:
     """Runs programs in a chroot of `root`, with the node's name and nothing else of our environment."""
-    environment = {"PATH": _PATH, "HOME": "/root", "LANG": "C.UTF-8", "PARTAGE_NODE_NAME": node}
+    environment = {**ENVIRONMENT, "PARTAGE_NODE_NAME": node}
 
     async def run(argv: Sequence[str], within_s: float) -> Ran:
         return await _ran([sys.executable, "-I", "-S", "-c", _ENTER, str(root), *argv], environment, within_s)

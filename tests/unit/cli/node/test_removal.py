@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_cli.installation.errors import AdvertiserStays
+from partage_cli.installation.errors import PodsStay
 from partage_cli.node.removal import end_advertiser
 from partage_cli.node.rest import RestState, look
 from partage_plugins.api.places import ADVERTISER_LOCK
@@ -45,6 +45,6 @@ def test_one_that_stays_would_write_again_so_it_is_told_who_it_is(
     tmp_path: Path, look_now: Callable[[], RestState]
 ) -> None:
     host, services = a_host(tmp_path)
-    with pytest.raises(AdvertiserStays, match="DaemonSet partage-advertiser"):
+    with pytest.raises(PodsStay, match="DaemonSet partage-advertiser"):
         end_advertiser(host, look_now, 0)
     assert services.told == []

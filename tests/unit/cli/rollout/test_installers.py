@@ -7,17 +7,18 @@ import json
 import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import pytest
 
 from partage_base.kube import leases_path, node_path, nodes_path
 from partage_cli.rollout.installer.reported_node import ReportedNode
-from partage_cli.rollout.node_state import INSTALL, INSTALLED, InstallReport
+from partage_cli.rollout.node_state import INSTALL, INSTALLED, DesiredState, InstallReport, telling
 from support.fake_api import FakeApi, Refuse
 from support.kube import access_to, until
 from support.rollout_stage import V1, V2, Mortal, RolloutStage, a_made_up_node
 
+T = TypeVar("T")
 NAMES = ("n00", "n01", "n02")
 
 
@@ -71,10 +72,20 @@ async def hung_at_work(api: FakeApi, stage: RolloutStage) -> None:
     await until(lambda: states(api)[1:] == ["waiting", "waiting"])
 
 
-async def test_all_come_into_force_and_the_lease_is_given_back(api: FakeApi, stage: RolloutStage) -> None:
+async def test_all_come_into_force_one_at_a_time_and_the_lease_is_given_back(api: FakeApi, stage: RolloutStage) -> None:
+    at_work = [0]
+
+    async def work() -> None:
+        at_work.append(at_work[-1] + 1)
+        await asyncio.sleep(0.05)
+        at_work.append(at_work[-1] - 1)
+
+    for name in NAMES:
+        stage.host(name).at_work = work
     stage.start(*NAMES)
     await all_in_force(api)
     await until(lambda: holders(api) == [])
+    assert max(at_work) == 1
     for host in stage.hosts.values():
         assert host.touched == ["install", "switch-on"]
         assert (host.root / "opt/partage" / V1 / "bin/partage").exists()
@@ -97,6 +108,23 @@ async def test_nobody_is_touched_after_a_failure_and_a_mended_node_lets_them_go_
     stage.host("n00").trouble = ""
     api.objects.patch(node_path("n00"), {"metadata": {"annotations": {INSTALLED: None}}})
     await all_in_force(api)
+
+
+async def test_a_failure_that_is_told_between_look_and_turn_is_noticed_in_time(
+    api: FakeApi, stage: RolloutStage
+) -> None:
+    class Late(Mortal):
+        async def create(self, path: str, body: object, type_: type[T], *, within_s: float = 0) -> T:
+            failed = telling(V1, DesiredState.ON, "failed", "no room")
+            api.objects.patch(node_path("n00"), {"metadata": {"annotations": {INSTALLED: failed.text()}}})
+            return await super().create(path, body, type_, within_s=within_s)
+
+    stage.server_of = lambda _name: Late(access_to(api.url))
+    stage.start("n01")
+    await until(lambda: told(api, "n01")[2] == "stopped: n00 failed: no room")
+    assert len(api.objects.select(leases_path("partage-system"), {})) == 1
+    assert holders(api) == []
+    assert stage.touched == []
 
 
 async def test_a_person_mends_a_host_by_hand_and_it_goes_on(api: FakeApi, stage: RolloutStage) -> None:
@@ -310,9 +338,10 @@ _POINTS: Final = 10
 """Each of the five writes has a point before and one after it."""
 
 
+@pytest.mark.parametrize("trouble", ["", "no"], ids=["good", "broken"])
 @pytest.mark.parametrize("point", range(_POINTS + 1))
 async def test_an_installer_that_dies_before_or_after_any_write_is_followed_by_one_that_ends_the_work(
-    api: FakeApi, stage: RolloutStage, point: int
+    api: FakeApi, stage: RolloutStage, point: int, trouble: str
 ) -> None:
     calls = 0
     died = asyncio.Event()
@@ -324,15 +353,22 @@ async def test_an_installer_that_dies_before_or_after_any_write_is_followed_by_o
             died.set()
         return died.is_set()
 
+    stage.host("n00").trouble = trouble
+    ends = "failed" if trouble else "in-force"
     stage.server_of = lambda _name: Mortal(access_to(api.url), dies=dies)
     stage.start("n00")
     if point < _POINTS:
         await died.wait()  # the last write takes effect before its installer receives the answer
     else:
-        await until(lambda: states(api)[0] == "in-force" and holders(api) == [])
+        await until(lambda: states(api)[0] == ends and holders(api) == [])
     stage.kill("n00")
     stage.server_of = lambda _name: Mortal(access_to(api.url))
-    stage.start(*NAMES)
-    await all_in_force(api)
+    await come_to(api, stage, ends)
+    stage.start(*NAMES[1:])
+    if trouble:
+        await until(lambda: all(told(api, name)[2].startswith("stopped: n00") for name in NAMES[1:]))
+    else:
+        await all_in_force(api)
     await until(lambda: holders(api) == [])
+    assert stage.touched == (["n00"] if trouble else list(NAMES))
     assert died.is_set() == (point < _POINTS)

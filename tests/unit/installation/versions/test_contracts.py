@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from partage_cli.installation.errors import UnfitVersion
+from partage_cli.installation.errors import UnfitNode
 from partage_cli.installation.versions.contracts import OURS, Contract, decode, encode, require_neighbours
 
 
@@ -21,14 +21,12 @@ def test_a_version_that_reads_two_forms_follows_one_that_leaves_the_first() -> N
 
 
 def test_one_that_cannot_read_what_is_there_is_refused_with_the_form_and_a_way() -> None:
-    with pytest.raises(
-        UnfitVersion, match=r"cannot read what this node has: rows \(2\)\. Go there by a version between"
-    ):
+    with pytest.raises(UnfitNode, match=r"cannot read what this node has: rows \(2\)\. Go there by a version between"):
         require_neighbours({"rows": written("12", "2")}, {"rows": written("1", "1")})
 
 
 def test_one_that_leaves_what_the_one_in_force_cannot_read_is_refused_since_there_is_no_way_back() -> None:
-    with pytest.raises(UnfitVersion, match=r"no way back.*rows \(2\)"):
+    with pytest.raises(UnfitNode, match=r"no way back.*rows \(2\)"):
         require_neighbours({"rows": written("1", "1")}, {"rows": written("12", "2")})
 
 
@@ -37,7 +35,7 @@ def test_reading_more_forms_of_what_others_write_is_no_hindrance() -> None:
 
 
 def test_allocations_that_only_the_version_in_force_reads_may_be_on_its_pods() -> None:
-    with pytest.raises(UnfitVersion, match=r"cannot read what this node has: allocations \(2\)"):
+    with pytest.raises(UnfitNode, match=r"cannot read what this node has: allocations \(2\)"):
         require_neighbours({"allocations": written("12", "")}, {"allocations": written("1", "")})
 
 

@@ -7,26 +7,25 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from partage_cli.doctor.runtimes import Runtime
 from partage_cli.installation import journal
-from partage_cli.installation.errors import InstallationError, NotProved, StepFailed, UnfitVersion
+from partage_cli.installation.errors import InstallationError, NotProved, StepFailed, UnfitNode
 from partage_cli.installation.host import Host
 from partage_cli.installation.tree import ADVERTISER_UNIT, OUR_UNITS, pointed
 from partage_cli.installation.versions import daemons
 from partage_cli.installation.versions.contracts import OURS, encode
 from partage_cli.installation.versions.daemons import ADVERTISER, BROKER, CRISHIM
 from partage_cli.installation.versions.upgrade import NewVersion, upgrade
+from support.trees import a_tree
 from unit.installation import made
 
 OLD, NEW = "1.0-g1", "1.1-g2"
 _PROGRAM = """\
 #!/bin/sh
-echo "$0 $*" >>{calls}
 case " $* " in *" contracts "*) cat {contracts} ;; *" {fails} "*) echo "it is wrong" >&2; exit 78 ;; esac
 """
 
@@ -73,30 +72,19 @@ class Node:
     said: list[str] = field(default_factory=list[str])
     now: float = 0.0
 
-    def tree(self, version: str, *, fails: str = "nothing", broken: Sequence[str] = (), units: str = "") -> Path:
+    def tree(
+        self, version: str, *, fails: str = "nothing", broken: Sequence[str] = (), contracts: bytes = encode(OURS)
+    ) -> Path:
         tree = self.root / "opt/partage" / version
-        (tree / "bin").mkdir(parents=True)
-        (tree / "systemd").mkdir()
-        (tree / "VERSION").write_text(f"{version}\n")
-        (tree / "contracts").write_bytes(encode(OURS))
-        for program in ("partage", BROKER.program, CRISHIM.program, ADVERTISER.program):
-            text = _PROGRAM.format(calls=self.root / "calls", contracts=tree / "contracts", fails=fails)
-            (tree / "bin" / program).write_text(text)
-            (tree / "bin" / program).chmod(0o755)
+        program = _PROGRAM.format(contracts=tree / "contracts", fails=fails).encode()
+        files = {"contracts": contracts}
+        for name in ("partage", BROKER.program, CRISHIM.program, ADVERTISER.program):
+            files[f"bin/{name}"] = program
         for unit in (*OUR_UNITS, ADVERTISER_UNIT):
-            (tree / "systemd" / unit).write_text(units or version)
+            files[f"systemd/{unit}"] = version.encode()
         for unit in broken:
-            (tree / f"broken-{unit}").touch()
-        self.seal(tree)
-        return tree
-
-    def seal(self, tree: Path) -> None:
-        files = sorted(path for path in tree.rglob("*") if path.is_file() and path.name != "MANIFEST")
-        lines = [
-            f"{path.stat().st_mode & 0o7777:04o} {sha256(path.read_bytes()).hexdigest()} {path.relative_to(tree)}"
-            for path in files
-        ]
-        (tree / "MANIFEST").write_text("".join(f"{line}\n" for line in lines))
+            files[f"broken-{unit}"] = b""
+        return a_tree(tree, version, files)
 
     def upgrade(self, tree: Path) -> None:
         host = Host(self.root, self.services, self.said.append)
@@ -109,12 +97,7 @@ class Node:
 
     @property
     def in_force(self) -> str:
-        return pointed(Host(self.root, self.services, self.said.append))
-
-    @property
-    def calls(self) -> list[str]:
-        text = (self.root / "calls").read_text() if (self.root / "calls").exists() else ""
-        return [line.removeprefix(f"{self.root}/opt/partage/") for line in text.splitlines()]
+        return pointed(self.root)
 
     @property
     def traces(self) -> list[str]:
@@ -176,31 +159,16 @@ def test_an_advertiser_that_is_a_unit_starts_again_last_and_has_the_new_unit_whe
     assert node.traces == []
 
 
-def test_an_advertiser_that_does_not_start_brings_the_version_and_its_unit_back(node: Node) -> None:
-    unit = node.root / "etc/systemd/system" / ADVERTISER.unit
-    unit.write_text("ExecStart=/opt/partage/current/bin/partage-advertiser\n")
-    before = unit.read_text()
-    node.services.active.add(ADVERTISER.unit)
-    with pytest.raises(NotProved, match=f"{ADVERTISER.unit} failed"):
-        node.upgrade(node.tree(NEW, broken=[ADVERTISER.unit]))
-    assert (node.in_force, unit.read_text(), node.traces) == (OLD, before, [])
-    assert node.services.restarted[-1] == f"{OLD} {ADVERTISER.unit}"
-
-
 def test_each_daemon_is_asked_about_its_configuration_before_anything_changes(node: Node) -> None:
     new = node.tree(NEW, fails="--check")
-    with pytest.raises(
-        UnfitVersion, match=r"partage-broker .*--check.* ended with 78: it is wrong; nothing was changed"
-    ):
+    with pytest.raises(UnfitNode, match=r"partage-broker .*--check.* ended with 78: it is wrong; nothing was changed"):
         node.upgrade(new)
     assert (node.in_force, node.unit, node.services.restarted, node.traces) == (OLD, OLD, [], [])
 
 
 def test_a_version_that_cannot_read_what_this_one_leaves_is_refused(node: Node) -> None:
-    new = node.tree(NEW)
-    (new / "contracts").write_text('{"the broker\'s rows":{"reads":["2"],"leaves":["2"]}}')
-    node.seal(new)
-    with pytest.raises(UnfitVersion, match="the broker's rows"):
+    new = node.tree(NEW, contracts=b'{"the broker\'s rows":{"reads":["2"],"leaves":["2"]}}')
+    with pytest.raises(UnfitNode, match="the broker's rows"):
         node.upgrade(new)
     assert (node.in_force, node.services.restarted) == (OLD, [])
 
@@ -211,12 +179,16 @@ def test_a_library_that_cannot_be_installed_stops_it_before_anything_changes(nod
     assert (node.in_force, node.services.restarted, node.traces) == (OLD, [], [])
 
 
-@pytest.mark.parametrize("broken", [BROKER.unit, CRISHIM.unit])
-def test_a_daemon_that_does_not_start_brings_the_version_before_back(node: Node, broken: str) -> None:
+@pytest.mark.parametrize("broken", [BROKER.unit, CRISHIM.unit, ADVERTISER.unit])
+def test_a_daemon_that_does_not_start_brings_the_version_before_back_with_its_units(node: Node, broken: str) -> None:
+    unit = node.root / "etc/systemd/system" / ADVERTISER.unit
+    unit.write_text("ExecStart=/opt/partage/current/bin/partage-advertiser\n")
+    before = unit.read_text()
+    node.services.active.add(ADVERTISER.unit)
     with pytest.raises(NotProved, match=rf"{NEW}: {broken} failed; {OLD} is in force again"):
         node.upgrade(node.tree(NEW, broken=[broken]))
-    assert (node.in_force, node.unit, node.traces) == (OLD, OLD, [])
-    assert node.services.restarted[-2:] == [f"{OLD} {BROKER.unit}", f"{OLD} {CRISHIM.unit}"]
+    assert (node.in_force, node.unit, unit.read_text(), node.traces) == (OLD, OLD, before, [])
+    assert node.services.restarted[-3:] == [f"{OLD} {each.unit}" for each in (BROKER, CRISHIM, ADVERTISER)]
 
 
 def test_a_daemon_that_starts_and_shows_no_life_brings_the_version_before_back(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_cli.installation.versions.trial import Course, script
+from partage_cli.installation.versions.version_back import Course, script
 from rig.patience import patience_s
 
 SHELLS = {"dash": ("dash",), "bash": ("bash", "--posix"), "busybox": ("busybox", "sh")}

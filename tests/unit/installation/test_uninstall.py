@@ -12,7 +12,7 @@ import pytest
 from partage_cli.installation import journal
 from partage_cli.installation.errors import PodsStay
 from partage_cli.installation.host import Host
-from partage_cli.installation.removal.uninstall import Uninstall
+from partage_cli.installation.uninstall import uninstall
 from unit.installation.made import Services
 
 UNITS = "etc/systemd/system"
@@ -28,20 +28,22 @@ class Node:
     root: Path
     services: Services = field(default_factory=Services)
     said: list[str] = field(default_factory=list[str])
-    order: list[str] = field(default_factory=list[str])
+    drains: int = 0
 
     def uninstall(self, *, forced: bool = False, leave: Callable[[], None] = lambda: None) -> None:
         """Runs the command, including the script that it becomes at its end."""
 
         def left() -> None:
-            self.order.append("pods leave")
+            self.drains += 1
             leave()
 
+        subprocess.run(["/bin/sh", str(self.removed(left, forced=forced))], check=True)
+
+    def removed(self, leave: Callable[[], None], *, forced: bool = False) -> Path:
+        """Removes all but the last, and returns the script that removes the rest."""
         host = Host(self.root, self.services, self.said.append)
         with journal.kept(self.root) as kept:
-            work = Uninstall(host, kept, leave=left, switch_off=lambda: self.order.append("switch off"))
-            script = work.carry_out(forced=forced)
-        subprocess.run(["/bin/sh", str(script)], check=True)
+            return uninstall(host, kept, leave=leave, forced=forced)
 
     @property
     def files(self) -> list[str]:
@@ -79,7 +81,7 @@ def test_nothing_is_left_and_what_an_operator_wrote_stays(node: Node) -> None:
     install(node)
     node.uninstall()
     assert node.files == before
-    assert node.order == ["pods leave", "switch off"]
+    assert node.drains == 1
     assert "stop partage-advertiser.service" in node.services.told
 
 
@@ -102,7 +104,7 @@ def test_nothing_is_touched_while_pods_stay(node: Node) -> None:
     with pytest.raises(PodsStay):
         node.uninstall(leave=stay)
     assert [each for each in node.files if not each.endswith("/lock")] == before
-    assert "switch off" not in node.order
+    assert node.services.told == []
 
 
 def test_forced_it_asks_no_pod_and_leaves_the_library_that_a_container_has(node: Node) -> None:
@@ -111,7 +113,7 @@ def test_forced_it_asks_no_pod_and_leaves_the_library_that_a_container_has(node:
     node.uninstall(forced=True)
     kept = ["usr/local/lib/partage", "usr/local/lib/partage/1-aa", "usr/local/lib/partage/1-aa/libcuda.so.1"]
     assert sorted(set(node.files) - set(before)) == kept
-    assert node.order == ["switch off"]
+    assert node.drains == 0
     assert "1-aa stays" in node.said[-1]
 
 
@@ -119,13 +121,12 @@ def test_the_library_of_a_container_stays_where_the_first_run_died(node: Node) -
     """The record of which container uses it has been deleted by then."""
     install(node)
     with pytest.MonkeyPatch.context() as patches:
-        patches.setattr("partage_cli.installation.traces.write_last_act", _killed)
+        patches.setattr("partage_cli.installation.uninstall._write_last_act", _killed)
         with pytest.raises(Killed):
             node.uninstall(forced=True)
     assert not (node.root / LIMITS).exists()
     node.uninstall()
     assert (node.root / "usr/local/lib/partage/1-aa").is_dir()
-    assert node.order == ["switch off", "switch off"]
 
 
 def _killed(_host: Host) -> Path:
@@ -135,9 +136,7 @@ def _killed(_host: Host) -> Path:
 def test_the_last_act_can_be_said_again(node: Node) -> None:
     before = node.files
     install(node)
-    with journal.kept(node.root) as kept:
-        work = Uninstall(Host(node.root, node.services, node.said.append), kept, lambda: None, lambda: None)
-        script = work.carry_out(forced=False)
+    script = node.removed(lambda: None)
     (node.root / "opt/partage/1.0-g1/bin/partage").unlink()  # as far as the first run got
     subprocess.run(["/bin/sh", str(script)], check=True)
     assert node.files == before

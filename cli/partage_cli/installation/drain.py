@@ -11,10 +11,12 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
 
+from partage_base.claim_records import ClaimRecords
 from partage_base.kube import (
     ApiServer,
     Conflict,
@@ -27,6 +29,7 @@ from partage_base.kube import (
 )
 from partage_cli.installation.errors import PodsStay
 from partage_plugins.api.keys import ALLOCATION, INVENTORY
+from partage_plugins.errors import DecodeError
 
 EVERY_S: Final = 1.0
 _AGAIN_S: Final = 5.0
@@ -80,6 +83,16 @@ class BoundPod(msgspec.Struct, frozen=True):
         names = (each.resource_claim_name for each in said)
         mine = (ClaimName(self.metadata.namespace, name) for name in names if name is not None)
         return ALLOCATION in self.metadata.annotations or any(each in claims for each in mine)
+
+
+def prepared_claims(root: Path) -> frozenset[ClaimName]:
+    """Claims that the DRA driver prepared; one whose record can't be read has no name, so its pods are not found."""
+    records, found = ClaimRecords(root), set[ClaimName]()
+    for uid in records.uids():
+        with contextlib.suppress(DecodeError):
+            if (record := records.of(uid)) is not None:
+                found.add(ClaimName(record.claim.namespace, record.claim.name))
+    return frozenset(found)
 
 
 async def withdraw(server: ApiServer, node: str) -> None:

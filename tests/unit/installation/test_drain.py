@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 import pytest
 
 from partage_base.kube import ApiServer
+from partage_cli.installation.drain import ClaimName, Drain, withdraw
 from partage_cli.installation.errors import PodsStay
-from partage_cli.installation.removal.drain import ClaimName, Drain, withdraw
 from partage_plugins.api.keys import ALLOCATION, INVENTORY
 from support.fake_api import FakeApi, Refuse
 from support.kube import access_to
@@ -34,12 +34,6 @@ class Time:
         for at in [at for at in self.happens if at <= self.now]:
             self.happens.pop(at)()
         await asyncio.sleep(0)
-
-
-@pytest.fixture
-async def api() -> AsyncGenerator[FakeApi]:
-    async with FakeApi() as api:
-        yield api
 
 
 def add(

@@ -160,6 +160,10 @@ class Isolated:
     def told(self) -> BrokerReport:
         return self.broker.client.tell()
 
+    def held(self, pid: int) -> int:
+        """The first card's figure for a process, with its context."""
+        return next((each.bytes for each in self.node.status()[0].processes if each.pid == pid), 0)
+
     def tell_inventory(self, card_bytes: int) -> None:
         """Write an inventory of the first card, as the advertiser would; it tells the broker the card's capacity."""
         known = CardFacts(

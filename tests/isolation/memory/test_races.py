@@ -91,17 +91,12 @@ def test_what_another_process_has_open_stays_charged_when_its_exporter(end: str)
                 one.wait()
             else:
                 ask(one, "free")
-            place.until("the card has let go of its exporter", lambda: shown(place, one.pid) < MIB * 1200)
+            place.until("the card has let go of its exporter", lambda: place.isolation.held(one.pid) < MIB * 1200)
             results = [ask(three, "take 1200")["result"] for _ in range(3)]
             for each in (one, two, three):
                 each.kill()
         assert place.node.status()[0].peak_bytes <= container.limit
         assert results == [OUT_OF_MEMORY] * 3
-
-
-def shown(place: Place, pid: int) -> int:
-    """The card's figure for a pid."""
-    return sum(each.bytes for each in place.node.status()[0].processes if each.pid == pid)
 
 
 def test_books_agree_with_the_card_whenever_nothing_moves(tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ def short_kernels(bench: Bench) -> None:
         one = place.container(memory_mib=_MIB, share=_HALF, limit=_HALF)
         sides = place.isolation.node.environment, one.environment
         rounds = [[_kernels(bench, side) for side in sides] for _ in range(1 if bench.smoke else ROUNDS)]
-        told = place.held(one).time
+        told = one.told().cards[0].time
         bench.engaged("the program sees its limit", all(held.total == one.limit for _, held in rounds))
         bench.engaged("it had leases", told is not None and told.timeslices)
     bare, held = (median(found.cpu_ns for found in side) for side in zip(*rounds, strict=True))

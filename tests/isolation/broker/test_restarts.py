@@ -39,8 +39,7 @@ def test_who_was_connected_comes_again_with_its_token_and_everything_is_as_befor
     with workers(container, 2) as (one, other):
         assert one.do("context()")
         assert one.do("take(500 << 20)")
-        place.broker.kill()
-        place.broker.start()
+        place.broker.restart()
         told = container.told()
         assert [process.cards[0].state for process in told.processes if process.cards] == ["unconfirmed"]
         assert told.cards[0].charged_bytes >= 564 * MIB
@@ -250,8 +249,7 @@ def test_killed_again_and_again_under_load_no_limit_is_exceeded_and_no_program_s
             place.node.control("peaks reset")
             for _ in range(KILLS):
                 time.sleep(chance.random() * 0.3)
-                place.broker.kill()
-                place.broker.start()
+                place.broker.restart()
                 until(lambda: _is_right(container))
             assert watcher.looks > KILLS
             done = [ended(process) for process in running]

@@ -19,9 +19,10 @@ from typing import Final
 
 import pytest
 
-from bench.isolation.place import Container, a_place, flooded
+from bench.isolation.place import a_place, flooded
 from bench.isolation.programs import programs
 from partage_simgpu.build import READY_MADE
+from support.isolated import Contained
 from support.sanitized import OPTIONS, SANITIZERS, VALGRIND, preload, runtimes, small_driver
 from support.sanitized import programs as sanitized_programs
 from support.simgpu import card
@@ -43,18 +44,18 @@ MEMORY_MIB, CONTEXT_MIB, HALF = 8192, 16, 500
 
 
 @contextmanager
-def ends(objects: Path | None = None) -> Generator[Container]:
+def ends(objects: Path | None = None) -> Generator[Contained]:
     """A container with half of a card's time, which another one floods."""
     with a_place(cards=(card("h100", context_mib=CONTEXT_MIB),)) as place:
         one = place.container(memory_mib=MEMORY_MIB, share=HALF, limit=HALF, objects=objects)
         with flooded(place, place.container(memory_mib=MEMORY_MIB, share=HALF)):
             yield one
-        time = place.held(one).time
+        time = one.told().cards[0].time
         assert time is not None
         assert time.timeslices
 
 
-def end(container: Container, argv: Sequence[str], more: Mapping[str, str], hangs_after_s: float) -> None:
+def end(container: Contained, argv: Sequence[str], more: Mapping[str, str], hangs_after_s: float) -> None:
     """Run a program to its end, and check it."""
     way, environment = argv[-1], {**container.environment, **more}
     if way != LAUNCHES_ON:
@@ -65,7 +66,7 @@ def end(container: Container, argv: Sequence[str], more: Mapping[str, str], hang
 
 
 def all_end(
-    container: Container,
+    container: Contained,
     times: int,
     *argv: str,
     more: Mapping[str, str] | None = None,
@@ -79,13 +80,13 @@ def all_end(
 
 
 @pytest.fixture(scope="module")
-def container() -> Iterator[Container]:
+def container() -> Iterator[Contained]:
     with ends() as made:
         yield made
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_program_may_end_without_a_wait(container: Container, way: str) -> None:
+def test_a_program_may_end_without_a_wait(container: Contained, way: str) -> None:
     all_end(container, TIMES, str(programs() / "exits"), way, hangs_after_s=HANGS_AFTER_S)
 
 
@@ -95,7 +96,7 @@ def test_a_sanitizer_has_nothing_to_report_of_an_end(sanitizer: str, monkeypatch
     monkeypatch.setenv(READY_MADE, str(small_driver()))
     program = str(sanitized_programs(sanitizer) / "exits")
     with ends(preload(sanitizer)) as container:
-        more = {**OPTIONS, "LD_PRELOAD": f"{runtimes(sanitizer)}:{container.preloaded}"}
+        more = {**OPTIONS, "LD_PRELOAD": f"{runtimes(sanitizer)}:{container.preload}"}
         for way in WAYS:
             all_end(container, TIMES_UNDER_TOOLS, program, way, more=more)
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from bench.isolation.place import MIB, Container, Place, a_place
+from bench.isolation.place import MIB, Place, a_place
 from bench.isolation.race import KINDS, Course, Race, Seen
 from bench.isolation.reclaim import ask, program
 from support.extent import is_all
+from support.isolated import Contained
 from support.simgpu import card, simulated_node
 
 pytestmark = pytest.mark.slow
@@ -23,7 +24,7 @@ MOST_ROUNDS = 30
 CARD = card("h100", context_mib=CONTEXT_MIB)
 
 
-def course(place: Place, container: Container, seed: int, *, kinds: str = KINDS, processes: int = 6) -> Course:
+def course(place: Place, container: Contained, seed: int, *, kinds: str = KINDS, processes: int = 6) -> Course:
     return Course(
         container.environment,
         container.limit,
@@ -36,20 +37,20 @@ def course(place: Place, container: Container, seed: int, *, kinds: str = KINDS,
     )
 
 
-def warm_up(place: Place, container: Container, tmp_path: Path) -> None:
+def warm_up(place: Place, container: Contained, tmp_path: Path) -> None:
     """Let the broker learn the size of a context on this card."""
     with Race(course(place, container, 0, processes=1), tmp_path / "warm-up") as race:
         race.round()
         race.finish()
-    place.until("the first process is forgotten", lambda: not place.told(container).processes)
+    place.until("the first process is forgotten", lambda: not container.told().processes)
     place.node.control("peaks reset")
 
 
-def within_limits(place: Place, container: Container, seen: Seen) -> None:
+def within_limits(place: Place, container: Contained, seen: Seen) -> None:
     """Invariants after every race of one container on one card."""
     assert seen.wrong == []
     assert place.node.status()[0].peak_bytes <= container.limit
-    place.until("all is returned", lambda: place.held(container).charged_bytes == 0)
+    place.until("all is returned", lambda: container.told().cards[0].charged_bytes == 0)
 
 
 def test_the_judge_of_refusals_agrees_with_a_card_that_is_full(tmp_path: Path) -> None:
@@ -112,11 +113,11 @@ def test_books_agree_with_the_card_whenever_nothing_moves(tmp_path: Path) -> Non
             race.finish()
 
 
-def disagreement(place: Place, container: Container) -> str | None:
+def disagreement(place: Place, container: Contained) -> str | None:
     """Each living process's use, in the ledger and on the card."""
     on_card = {each.pid: each.bytes for each in place.node.status()[0].processes}
-    for process in place.told(container).processes:
-        held = [each for each in process.cards if each.card == container.card]
+    for process in container.told().processes:
+        held = [each for each in process.cards if each.card == container.question.grants[0].card]
         charged = sum(each.used_bytes + each.overhead_bytes for each in held)
         if charged != on_card.get(process.pid, 0):
             return f"process {process.pid} has {on_card.get(process.pid, 0)} bytes, the books say {charged}"
@@ -129,7 +130,7 @@ def test_a_broker_that_is_killed_again_and_again_lets_nobody_over_the_limit(tmp_
         warm_up(place, container, tmp_path)
         with Race(replace(course(place, container, 6), may_be_away=True), tmp_path / "page") as race:
             for _ in range(RESTARTS):
-                race.round(meanwhile=place.restart)
+                race.round(meanwhile=place.isolation.broker.restart)
             race.finish()
         assert race.seen.rounds == RESTARTS
         assert place.node.status()[0].peak_bytes <= container.limit

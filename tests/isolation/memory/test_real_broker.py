@@ -81,8 +81,7 @@ def test_a_broker_that_comes_back_knows_of_managed_memory(container: Contained) 
     broker = container.place.broker
     with program(container) as one:
         one.ask("a = managed(200 << 20)")
-        broker.kill()
-        broker.start()
+        broker.restart()
         settled(container, one.pid)
         assert one.error(f"alloc({LIMIT - CONTEXT - (198 << 20)})") == OUT_OF_MEMORY
         one.ask(f"alloc({LIMIT - CONTEXT - (200 << 20)})")

@@ -123,8 +123,7 @@ def test_a_broker_that_is_killed_finds_each_where_it_is(place: Isolated) -> None
     with program(first) as one, program(second) as two:
         fill(one, 0)
         fill(two, 100)
-        place.broker.kill()
-        place.broker.start()
+        place.broker.restart()
         assert is_whole(one, 0)
         assert is_whole(two, 100)
 

@@ -69,8 +69,7 @@ def test_it_stays_suspended_over_a_restart_of_the_broker(place: Isolated) -> Non
     with program(container) as one:
         one.ask(f"x = alloc({PART}); write(x, b'kept')")
         partage(place, "suspend", name_of(container))
-        place.broker.kill()
-        place.broker.start()
+        place.broker.restart()
         until(lambda: moving(container).moved_bytes == PART)
         one.say("text(x, 4)")
         assert not one.has_answered(within_s=0.5)

@@ -9,8 +9,7 @@ from typing import Final
 
 import pytest
 
-from partage_simgpu.node import SimulatedNode
-from simgpu.cuda.programs import run
+from simgpu.cuda.programs import Programs
 from support.simgpu import built, simulated_names
 
 pytestmark = pytest.mark.slow
@@ -58,21 +57,18 @@ FORMS: Final = [
 """Forms in addition to those of the conformance cases."""
 
 
-def test_a_name_has_the_form_of_the_version_and_of_the_default_stream_that_is_asked_for(node: SimulatedNode) -> None:
+def test_a_name_has_the_form_of_the_version_and_of_the_default_stream_that_is_asked_for(programs: Programs) -> None:
     snippet = f"""
 tell([[name, version, flags, form] for name, version, flags, wanted in {FORMS!r} for form in ("", "_v2")
       if look(name, version, flags, form) != [0, symbol(wanted)]])
 """
-    assert run(node, LOOK + snippet) == []
+    assert programs.run(LOOK + snippet) == []
 
 
-def test_what_is_absent_says_so_and_export_tables_are_not_found(node: SimulatedNode) -> None:
-    answers = run(
-        node,
-        """
+def test_what_is_absent_says_so_and_export_tables_are_not_found(programs: Programs) -> None:
+    answers = programs.run("""
         begin(); table = ctypes.c_void_p(7)
         tell([ask("cuGreenCtxGetId"), ask("cuCheckpointProcessGetRestoreThreadId", os.getpid(), None),
               ask("cuGetExportTable", ctypes.byref(table), bytes(16)), table.value])
-        """,
-    )
+    """)
     assert answers == [801, 801, 500, None]

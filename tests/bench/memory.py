@@ -103,6 +103,7 @@ def raced(place: Place, container: Contained) -> Course:
 
 
 def warm_up(place: Place, container: Contained, folder: Path) -> None:
+    """Let the broker learn the size of a context on this card."""
     with Race(Course(container.environment, container.limit, CONTEXT_MIB, processes=1), folder / "first") as race:
         race.round()
         race.finish()

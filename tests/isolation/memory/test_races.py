@@ -10,18 +10,17 @@ import pytest
 from bench.isolation.place import MIB, Place, a_place
 from bench.isolation.race import KINDS, Course, Race, Seen
 from bench.isolation.reclaim import ask, program
+from bench.memory import CARD, CONTEXT_MIB, warm_up
 from support.extent import is_all
 from support.isolated import Contained
 from support.simgpu import card, simulated_node
 
 pytestmark = pytest.mark.slow
 
-CONTEXT_MIB = 64
 LIMIT_MIB = 2048
 OUT_OF_MEMORY = 2
 RESTARTS = 4
 MOST_ROUNDS = 30
-CARD = card("h100", context_mib=CONTEXT_MIB)
 
 
 def course(place: Place, container: Contained, seed: int, *, kinds: str = KINDS, processes: int = 6) -> Course:
@@ -35,15 +34,6 @@ def course(place: Place, container: Contained, seed: int, *, kinds: str = KINDS,
         settled=place.settled(container),
         charged=place.charged,
     )
-
-
-def warm_up(place: Place, container: Contained, tmp_path: Path) -> None:
-    """Let the broker learn the size of a context on this card."""
-    with Race(course(place, container, 0, processes=1), tmp_path / "warm-up") as race:
-        race.round()
-        race.finish()
-    place.until("the first process is forgotten", lambda: not container.told().processes)
-    place.node.control("peaks reset")
 
 
 def within_limits(place: Place, container: Contained, seen: Seen) -> None:

@@ -17,7 +17,7 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import asdict
 from typing import Any, Final, Self, TypeVar
 
@@ -30,7 +30,6 @@ from bench.measuring.rounds import (
     Spread,
     Timing,
     as_timing,
-    async_stretch_of,
     compare_rounds,
     stretch_of,
     time_rounds,
@@ -73,23 +72,12 @@ class Bench:
     def time(self, name: str, call: Callable[[], object]) -> Timing:
         return self._keep(name, time_rounds(stretch_of(call, self._clock), self._plan))
 
-    def time_async(self, name: str, call: Callable[[], Awaitable[object]]) -> Timing:
-        """Times one awaited call, in the loop of `run`."""
-        return self._keep(name, time_rounds(async_stretch_of(call, self._clock, self._runner), self._plan))
-
     def compare(self, name: str, *, reference: Callable[[], object], candidate: Callable[[], object]) -> Difference:
         sides = stretch_of(reference, self._clock), stretch_of(candidate, self._clock)
         return self._keep(name, compare_rounds(*sides, self._plan))
 
-    def compare_async(
-        self, name: str, *, reference: Callable[[], Awaitable[object]], candidate: Callable[[], Awaitable[object]]
-    ) -> Difference:
-        """The cost of the awaited candidate beyond the awaited reference."""
-        sides = [async_stretch_of(call, self._clock, self._runner) for call in (reference, candidate)]
-        return self._keep(name, compare_rounds(sides[0], sides[1], self._plan))
-
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Runs a coroutine in the loop of the async measurements, such as one that starts a server."""
+        """Runs a coroutine in the loop of this run, such as one that starts a server."""
         return self._runner.run(coroutine)
 
     def samples(self, name: str, calls_ns: Sequence[float]) -> Timing:

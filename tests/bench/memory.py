@@ -23,10 +23,11 @@ from typing import Final
 
 from bench.harness import Bench
 from bench.isolation.costs import Engaged, measured
-from bench.isolation.place import Container, Place, a_place
+from bench.isolation.place import Place, a_place
 from bench.isolation.race import Course, Race, Seen
 from bench.isolation.reclaim import returned_s
 from partage_isolation.library.objects import CUDA
+from support.isolated import Contained
 from support.simgpu import card, driver_past
 
 CONTEXT_MIB: Final = 64
@@ -61,14 +62,14 @@ RETURNED_MS: Final = 100
 RIGHT_S: Final = 2
 
 
-def look(bench: Bench, place: Place, container: Container) -> Callable[[Engaged], None]:
+def look(bench: Bench, place: Place, container: Contained) -> Callable[[Engaged], None]:
     """Asserts that a program about to measure is metered."""
 
     def see(engaged: Engaged) -> None:
         bench.engaged("the program sees its limit", engaged.total == container.limit)
         bench.engaged("the library answers its calls", engaged.interposed)
-        bench.engaged("the library is mapped", engaged.maps(container.library / CUDA))
-        pids = {process.pid for process in place.told(container).processes}
+        bench.engaged("the library is mapped", engaged.maps(container.folder / "lib" / CUDA))
+        pids = {process.pid for process in container.told().processes}
         bench.engaged("the broker knows the program", engaged.pid in pids)
 
     return see
@@ -81,7 +82,7 @@ def costs(bench: Bench, place: Place) -> None:
     asked = measured(container.environment, "memory", driver, ASKED_MIB, rounds, each, look=see)
     credit = measured(container.environment, "memory", driver, CREDIT_MIB, rounds, each, look=see)
     unmetered = measured(container.environment, "unmetered", driver, rounds, CALLS // (1 + 99 * bench.smoke), look=see)
-    start = measured({}, "start", container.preloaded, rounds, STARTS // (1 + 9 * bench.smoke))
+    start = measured({}, "start", container.preload, rounds, STARTS // (1 + 9 * bench.smoke))
     again = asked.added("again")
     bench.figure("cuMemAlloc through the broker right after a cuMemFree, added, us", again.median_ns / 1e3)
     for name, added, at_most, unit, scale in (
@@ -96,12 +97,12 @@ def costs(bench: Bench, place: Place) -> None:
         bench.bar(f"{name}, added", added.median_ns / scale, at_most=at_most, unit=unit)
 
 
-def raced(place: Place, container: Container) -> Course:
+def raced(place: Place, container: Contained) -> Course:
     """The course of a race, once the broker knows the size of a context."""
     return Course(container.environment, container.limit, CONTEXT_MIB, charged=place.charged)
 
 
-def tell_race(bench: Bench, place: Place, container: Container, seen: Seen, name: str) -> None:
+def tell_race(bench: Bench, place: Place, container: Contained, seen: Seen, name: str) -> None:
     over = place.node.status()[0].peak_bytes - container.limit
     bench.engaged(f"{name}: the limit was met, and programs were killed", seen.refused > 0 < seen.killed)
     bench.figure(f"{name}: operations", seen.operations)
@@ -134,7 +135,7 @@ def budget_races(bench: Bench, place: Place, folder: Path) -> None:
     with Race(course, folder / "budget") as race:
         for _ in range(SMOKE_RACES if bench.smoke else BUDGET_RACES):
             race.round()
-        both = [bool(place.told(container).processes) for container in (first, second)]
+        both = [bool(container.told().processes) for container in (first, second)]
         bench.engaged("the broker knows programs of both containers", all(both))
         race.finish()
     tell_race(bench, place, first, race.seen, "race of a budget's two containers")
@@ -148,17 +149,17 @@ def deaths(bench: Bench, place: Place) -> None:
     bench.bar("what a killed program had is back", max(times) * 1e3, at_most=RETURNED_MS, unit="ms")
 
 
-def right_again_s(place: Place, container: Container, asleep: int | None) -> float:
+def right_again_s(place: Place, container: Contained, asleep: int | None) -> float:
     """From the start of the next broker until each living program is known, and charged for its memory on the card."""
     began = time.monotonic()
     place.until("every row is right", lambda: rows_are_right(place, container, asleep))
     return time.monotonic() - began
 
 
-def rows_are_right(place: Place, container: Container, asleep: int | None) -> bool:
+def rows_are_right(place: Place, container: Contained, asleep: int | None) -> bool:
     """Charges are at least the memory on the card, and every program except the stopped one is connected."""
     on_card = {each.pid: each.bytes for each in place.node.status()[0].processes}
-    told = {each.pid: each for each in place.told(container).processes if each.connected or each.pid == asleep}
+    told = {each.pid: each for each in container.told().processes if each.connected or each.pid == asleep}
     charged = {
         pid: sum(card.lent_bytes + card.unproved_bytes + card.overhead_bytes for card in process.cards)
         for pid, process in told.items()
@@ -174,7 +175,7 @@ def restarts(bench: Bench, place: Place, folder: Path) -> None:
     with Race(raced(place, container), folder / "restarts") as race:
 
         def another_broker() -> None:
-            place.restart()
+            place.isolation.broker.restart()
             times.append(right_again_s(place, container, race.asleep))
 
         for _ in range(SMOKE_RESTARTS if bench.smoke else RESTARTS):

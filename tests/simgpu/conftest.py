@@ -1,4 +1,4 @@
-"""A node with two linked cards, for tests without other needs."""
+"""A node with two linked cards, and programs on it, for tests without other needs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from simgpu.cuda.programs import Programs
 from support.simgpu import SimulatedNode, simulated_node
 
 
@@ -14,3 +15,8 @@ from support.simgpu import SimulatedNode, simulated_node
 def node(tmp_path: Path) -> Iterator[SimulatedNode]:
     with simulated_node(tmp_path, cards=("h100", "h100")) as node:
         yield node
+
+
+@pytest.fixture
+def programs(node: SimulatedNode) -> Programs:
+    return Programs(node)

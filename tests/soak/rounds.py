@@ -1,6 +1,6 @@
 """Repetitive tests with many rounds: `make test` does only one or a few.
 
-    make soak-rounds                       # all of them, as often as the table says: about twenty minutes
+    make soak-rounds                       # all of them, as often as the table says: about half an hour
     tools/named soak rounds sharepods
     TEST_ROUNDS=30 tools/named soak rounds crishim
 
@@ -28,7 +28,9 @@ class Repeated(NamedTuple):
 
 TABLE: Final[Mapping[str, Repeated]] = {
     "crishim": Repeated(("real/crishim/test_restarts.py", "real/conformance"), {"TEST_ROUNDS": "10"}),
+    "exits": Repeated(("isolation/gates/test_exits.py",), {"TEST_ENDS": "160", "TEST_ENDS_UNDER_TOOLS": "10"}),
     "feasible": Repeated(("real/scheduler/test_feasible.py",), {"TEST_CLUSTERS": "40"}),
+    "growth": Repeated(("isolation/memory/test_growth.py",), {"TEST_SEEDS": "100"}),
     "leases": Repeated(
         ("isolation/timeslices/test_chaos.py", "isolation/timeslices/test_programs.py"),
         {"TEST_STEPS": "1000", "TEST_BROKER_KILLS": "100"},

@@ -3,8 +3,8 @@
     with isolated(cards=("h100",)) as place:
         container = place.prepare(memory=1 << 30)              # one card; or memory=(1 << 30, 2 << 30) for several
         with container.client() as process: ...                # a process that speaks the protocol: `Client`
-        container.install(folder_of_the_library)               # then LD_PRELOAD=container.preload for programs
-        place.broker.kill(); place.broker.start()              # as systemd would
+        container.install(folder_of_the_library)               # then container.environment is for programs
+        place.broker.restart()                                 # as systemd would after a kill
 
 `place.node` is the simulated node, `place.told()` the report that `partage top` reads. Paths are short enough for
 sockets.
@@ -84,6 +84,11 @@ class Broker:
         self.send(signal.SIGKILL)
         self._wait()
 
+    def restart(self) -> None:
+        """Kill it, and start the next one."""
+        self.kill()
+        self.start()
+
     def stop(self) -> int:
         if self._process is None:
             return 0
@@ -138,6 +143,16 @@ class Contained:
     def preload(self) -> str:
         return ":".join(str(self.folder / "lib" / name) for name in OBJECTS)
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """That of its programs, once the library is installed."""
+        return {**self.place.node.environment, "LD_PRELOAD": self.preload}
+
+    @property
+    def limit(self) -> int:
+        """Bytes of the first card that it was granted."""
+        return self.question.grants[0].memory_bytes
+
     def client(self) -> Client:
         """A client in this process that sent HELLO on both sockets."""
         client = Client(self.socket)
@@ -159,6 +174,10 @@ class Isolated:
 
     def told(self) -> BrokerReport:
         return self.broker.client.tell()
+
+    def held(self, pid: int) -> int:
+        """The first card's figure for a process, with its context."""
+        return next((each.bytes for each in self.node.status()[0].processes if each.pid == pid), 0)
 
     def tell_inventory(self, card_bytes: int) -> None:
         """Write an inventory of the first card, as the advertiser would; it tells the broker the card's capacity."""

@@ -4,8 +4,8 @@
         half = place.container(memory_mib=2048)
         subprocess.run([...], env=half.environment)
 
-A container here is an environment: LD_PRELOAD loads the library from the folder that would be mounted in a container.
-Attacks by changed variables are tested elsewhere.
+A program is in a container by its environment: LD_PRELOAD loads the library from the folder that would be mounted
+there. Attacks by changed variables are tested elsewhere.
 """
 
 from __future__ import annotations
@@ -15,14 +15,11 @@ import subprocess
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from bench.isolation.race import Course, Race
 from partage_isolation.library.objects import built
-from partage_isolation.wire.messages import CardHeld, ContainerReport, Prepared
-from partage_plugins.api import CardId, ContainerKey
 from partage_simgpu.build import built as workloads
 from rig.client.wait import found
 from support.isolated import Contained, Isolated, isolated
@@ -32,22 +29,6 @@ MIB: Final = 1 << 20
 FOR_LONG_S: Final = "100000"
 _POLL_S: Final = 0.002
 _SELDOM_S: Final = 0.02
-
-
-@dataclass(frozen=True)
-class Container:
-    key: ContainerKey
-    card: CardId
-    limit: int
-    socket: Path
-    library: Path
-    """The folder from which its programs load the library."""
-    environment: Mapping[str, str]
-    prepared: Prepared
-
-    @property
-    def preloaded(self) -> str:
-        return self.environment["LD_PRELOAD"]
 
 
 class Place:
@@ -66,54 +47,36 @@ class Place:
     def findings(self) -> Sequence[str]:
         return self.isolation.told().findings
 
-    def restart(self) -> None:
-        self.isolation.broker.kill()
-        self.isolation.broker.start()
-
     def container(
         self, *, memory_mib: int, share: int = 100, limit: int = 1000, objects: Path | None = None
-    ) -> Container:
+    ) -> Contained:
         """Adds a container with a part of the first card; its programs load the library from `objects`, if given."""
-        return self._container(self.isolation.prepare(memory_mib * MIB, share=share, limit=limit), memory_mib, objects)
+        made = self.isolation.prepare(memory_mib * MIB, share=share, limit=limit)
+        made.install(objects or built())
+        return made
 
-    def budget(self, *, memory_mib: int, containers: int) -> list[Container]:
+    def budget(self, *, memory_mib: int, containers: int) -> list[Contained]:
         """Adds this many containers of one pod with a common budget."""
         first = self.isolation.prepare(memory_mib * MIB, budget="pod")
         more = [
             self.isolation.prepare(memory_mib * MIB, budget="pod", pod=first.question.pod, name=f"more-{number}")
             for number in range(1, containers)
         ]
-        return [self._container(made, memory_mib) for made in (first, *more)]
-
-    def _container(self, made: Contained, memory_mib: int, objects: Path | None = None) -> Container:
-        made.install(objects or built())
-        return Container(
-            key=made.key,
-            card=made.question.grants[0].card,
-            limit=memory_mib * MIB,
-            socket=made.socket,
-            library=made.folder / "lib",
-            environment={**self.node.environment, "LD_PRELOAD": made.preload},
-            prepared=made.prepared,
-        )
-
-    def told(self, container: Container) -> ContainerReport:
-        return next(each for each in self.isolation.told().containers if each.key == container.key)
-
-    def held(self, container: Container) -> CardHeld:
-        return self.told(container).cards[0]
+        for made in (first, *more):
+            made.install(built())
+        return [first, *more]
 
     def charged(self, pid: int) -> int:
         """Memory lent to a process and reserved for its contexts, in any container."""
         processes = (each for told in self.isolation.told().containers for each in told.processes if each.pid == pid)
         return sum(card.lent_bytes + card.overhead_bytes for each in processes for card in each.cards)
 
-    def settled(self, container: Container) -> Callable[[int], None]:
+    def settled(self, container: Contained) -> Callable[[int], None]:
         """Returns a function that waits until the broker knows that a process is dead, by checking the card."""
 
         def is_dead(pid: int) -> bool:
             time.sleep(_SELDOM_S)  # each look costs the broker work
-            processes = (each for each in self.told(container).processes if each.pid == pid)
+            processes = (each for each in container.told().processes if each.pid == pid)
             return all(card.state == "dead" for each in processes for card in each.cards)
 
         def wait(pid: int) -> None:
@@ -121,13 +84,13 @@ class Place:
 
         return wait
 
-    def warm_up(self, container: Container, context_mib: int, folder: Path) -> None:
+    def warm_up(self, container: Contained, context_mib: int, folder: Path) -> None:
         """Let the broker learn the size of a context: it measures one in a process that does nothing else."""
         course = Course(container.environment, container.limit, context_mib, processes=1)
         with Race(course, folder / "warm-up") as race:
-            self.until("a context is measured", lambda: self.held(container).overhead_bytes == context_mib * MIB)
+            self.until("a context is measured", lambda: container.told().cards[0].overhead_bytes == context_mib * MIB)
             race.finish()
-        self.until("the first process is forgotten", lambda: not self.told(container).processes)
+        self.until("the first process is forgotten", lambda: not container.told().processes)
         self.node.control("peaks reset")
 
     def until(self, what: str, holds: Callable[[], object]) -> float:
@@ -145,12 +108,12 @@ def a_place(*, cards: Sequence[str | Card] = ("h100",), settings: Mapping[str, s
 
 
 @contextmanager
-def flooded(place: Place, container: Container) -> Generator[None]:
+def flooded(place: Place, container: Contained) -> Generator[None]:
     """Runs a program of another container that always uses the card."""
     argv = [str(workloads() / "flood"), "--seconds", FOR_LONG_S]
     process = subprocess.Popen(argv, env={**os.environ, **container.environment}, stdout=subprocess.DEVNULL)
     try:
-        place.until("the flood has a process on the card", lambda: place.told(container).processes)
+        place.until("the flood has a process on the card", lambda: container.told().processes)
         yield
     finally:
         process.kill()

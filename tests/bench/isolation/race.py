@@ -16,6 +16,7 @@ import json
 import random
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,8 +25,44 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from bench.isolation.claims import Claims
-from bench.isolation.delays import Delays
 from bench.isolation.programs import programs
+
+_NAP_S: Final = 0.005
+
+
+class Delays:
+    """How late a sleeping thread is woken, told with failures: the broker waits for others 50 to 100 ms."""
+
+    def __init__(self) -> None:
+        self._longest_s, self._woken_at = 0.0, time.monotonic()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="delays", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    @property
+    def longest_s(self) -> float:
+        """The longest delay since the last `renew`, including one that is in progress."""
+        return max(self._longest_s, time.monotonic() - self._woken_at - _NAP_S)
+
+    def renew(self) -> None:
+        self._longest_s = 0.0
+
+    def _watch(self) -> None:
+        self._woken_at = time.monotonic()
+        while not self._ended.wait(_NAP_S):
+            now = time.monotonic()
+            self._longest_s = max(self._longest_s, now - self._woken_at - _NAP_S)
+            self._woken_at = now
+
 
 MIB: Final = 1 << 20
 KINDS: Final = "plain,small,pitch,managed,pool,own-pool,array,mipmaps,mapped,graph,context,opened"

@@ -8,13 +8,14 @@ import subprocess
 import time
 from typing import Any, Final
 
-from bench.isolation.place import MIB, Container
+from bench.isolation.place import MIB
 from bench.isolation.programs import programs
+from support.isolated import Contained
 
 _SPARE_MIB: Final = 2 * 64
 
 
-def returned_s(container: Container, context_mib: int) -> float:
+def returned_s(container: Contained, context_mib: int) -> float:
     """One program holds nearly all and is killed; the time from then until another has got as much."""
     most = container.limit // MIB - 2 * context_mib - _SPARE_MIB
     with program(container) as taker, program(container) as holder:
@@ -28,7 +29,7 @@ def returned_s(container: Container, context_mib: int) -> float:
         return time.monotonic() - began
 
 
-def program(container: Container) -> subprocess.Popen[str]:
+def program(container: Contained) -> subprocess.Popen[str]:
     process = subprocess.Popen(
         [str(programs() / "taking")],
         env=dict(container.environment),

@@ -4,10 +4,9 @@ A round makes many calls between two readings of the clock. A comparison runs bo
 order, and keeps the difference of each round: drift (heat, frequency, a neighbour) affects both.
 """
 
-import asyncio
 import gc
 import statistics
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
@@ -114,18 +113,6 @@ def stretch_of(call: Callable[[], object], clock: Clock) -> Stretch:
         return clock() - started
 
     return stretch
-
-
-def async_stretch_of(call: Callable[[], Awaitable[object]], clock: Clock, runner: asyncio.Runner) -> Stretch:
-    """Stretches of an async callable, awaited one after the other in the runner's loop."""
-
-    async def awaited(count: int) -> int:
-        started = clock()
-        for _ in range(count):
-            await call()
-        return clock() - started
-
-    return lambda count: runner.run(awaited(count))
 
 
 def warmed_up(stretch: Stretch, plan: Plan) -> int:

@@ -1,1 +1,1 @@
-"""Parts of `bench/crishim.py`: a client and a relay in Go, and processes to compare."""
+"""Parts of `bench/crishim.py`: a client and a relay in Go, and the proxy as a process."""

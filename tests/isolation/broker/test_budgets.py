@@ -41,8 +41,7 @@ def test_a_broker_that_dies_knows_the_sum_again(place: Isolated, both: tuple[Con
         assert one.do("context()")
         assert one.do("take(500 << 20)")
         both[1].lower(900 * MIB)
-        place.broker.kill()
-        place.broker.start()
+        place.broker.restart()
         assert [each.told().cards[0].limit_bytes for each in both] == [900 * MIB] * 2
         for each in (one, other):
             assert each.do("client.resume()") == Result.OK

@@ -197,25 +197,17 @@ def test_a_flood_is_rested_and_others_are_answered(place: Isolated, container: C
         assert not flooder.has_answered()  # 200 000 packets take it more than a minute
 
 
-def test_a_crowd_of_connections_that_floods_is_bounded_as_one(place: Isolated, container: Contained) -> None:
-    """Each HELLO makes the broker inspect a process, which is its most expensive work."""
-    other = place.prepare(64 * MIB)
-    with Worker(container) as flooder, other.client() as victim:
-        flooder.do("flood_begins(200)")
-        before = cpu_s(place.broker.pid)
-        began = time.monotonic()
-        while time.monotonic() - began < 2:
-            assert victim.lend(MIB)
-            time.sleep(0.005)
-        assert cpu_s(place.broker.pid) - before < 0.5 * (time.monotonic() - began)
-        flooder.kill()
-
-
-def test_packets_that_change_much_are_paid_for(place: Isolated, container: Contained) -> None:
+@pytest.mark.parametrize(
+    "begins",
+    [
+        pytest.param("flood_begins(200)", id="a crowd of connections, each of which has a process inspected"),
+        pytest.param("hello() or growth_begins(500)", id="packets that change much"),
+    ],
+)
+def test_whatever_costs_the_broker_most_is_bounded(place: Isolated, container: Contained, begins: str) -> None:
     other = place.prepare(64 * MIB)
     with Worker(container) as hostile, other.client() as victim:
-        hostile.do("hello()")
-        hostile.do("growth_begins(500)")
+        hostile.do(begins)
         before = cpu_s(place.broker.pid)
         began = time.monotonic()
         while time.monotonic() - began < 2:

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Final, Self
 
 import pytest
 
-from isolation.broker.load import broker_killed_under_load
 from isolation.broker.workers import workers
 from partage_base.version import VERSION
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.packets import Result, What
 from rig.patience import patience_s
-from support.isolated import Contained, Isolated, until
+from support.isolated import Contained, Isolated, isolated, until
+from support.procfs import descriptors
+from support.simgpu import card
 from support.sockets import connected
 
 pytestmark = pytest.mark.slow
@@ -33,8 +39,7 @@ def test_who_was_connected_comes_again_with_its_token_and_everything_is_as_befor
     with workers(container, 2) as (one, other):
         assert one.do("context()")
         assert one.do("take(500 << 20)")
-        place.broker.kill()
-        place.broker.start()
+        place.broker.restart()
         told = container.told()
         assert [process.cards[0].state for process in told.processes if process.cards] == ["unconfirmed"]
         assert told.cards[0].charged_bytes >= 564 * MIB
@@ -127,10 +132,6 @@ def test_a_process_whose_connection_broke_stays_charged_and_comes_back(container
         assert one.do("client.take(10 << 20)")
 
 
-def test_killed_again_and_again_under_load_no_limit_is_exceeded_and_no_program_stops() -> None:
-    broker_killed_under_load(KILLS)
-
-
 def test_a_second_broker_on_the_same_node_takes_over_only_when_the_first_is_gone(place: Isolated) -> None:
     """The kernel's lock decides; the first goes on unharmed."""
     argv = [sys.executable, "-P", "-m", "partage_isolation", f"--root={place.root}", "--driver-root=/root"]
@@ -176,3 +177,87 @@ def test_it_gives_a_sign_of_life_with_its_version(place: Isolated) -> None:
     assert alive.read_text() == VERSION
     first = alive.stat().st_mtime_ns
     until(lambda: alive.stat().st_mtime_ns > first)
+
+
+# ---- Under load ------------------------------------------------------------------------------------------------------
+
+
+_LOAD: Final = Path(__file__).with_name("load_process.py")
+
+
+def _is_right(container: Contained) -> bool:
+    """All processes are back and have reported their memory."""
+    told = container.told().processes
+    return len(told) == 3 and all(process.connected for process in told)
+
+
+@contextmanager
+def load(container: Contained, count: int, *, most: int) -> Generator[list[subprocess.Popen[str]]]:
+    """Processes that allocate and free memory continuously."""
+    environment = {**container.place.node.environment, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with ExitStack() as stack:
+        running: list[subprocess.Popen[str]] = []
+        for seed in range(count):
+            argv = [sys.executable, "-P", str(_LOAD), str(container.socket), str(seed), str(most)]
+            process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+            stack.enter_context(process)
+            stack.callback(process.kill)
+            running.append(process)
+        for process in running:
+            assert process.stdout
+            assert process.stdout.readline() == "ready\n"
+        yield running
+
+
+def ended(process: subprocess.Popen[str]) -> list[int]:
+    out, _ = process.communicate(timeout=patience_s())
+    assert process.returncode == 0, process.returncode
+    return [int(word) for word in out.split()]
+
+
+class Watcher:
+    """Watches the card continuously and records processes beyond their limit."""
+
+    def __init__(self, place: Isolated, limit: int) -> None:
+        self._place, self._limit = place, limit
+        self._stop = threading.Event()
+        self.looks = 0
+        self.worst = 0
+        self._thread = threading.Thread(target=self._look)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._stop.is_set():
+            self.looks += 1
+            self.worst = max(self.worst, self._place.node.status()[0].peak_bytes)
+            time.sleep(0.02)
+
+
+def test_killed_again_and_again_under_load_no_limit_is_exceeded_and_no_program_stops() -> None:
+    limit = 1024 * MIB
+    chance = random.Random(8)  # noqa: S311  chooses moments
+    with isolated(cards=(card("t4", memory_mib=8192, reserved_mib=100, context_mib=64),)) as place:
+        container = place.prepare(limit)
+        with load(container, 3, most=300 * MIB) as running, Watcher(place, limit) as watcher:
+            place.node.control("peaks reset")
+            for _ in range(KILLS):
+                time.sleep(chance.random() * 0.3)
+                place.broker.restart()
+                until(lambda: _is_right(container))
+            assert watcher.looks > KILLS
+            done = [ended(process) for process in running]
+        assert watcher.worst <= limit, f"{watcher.worst - limit} bytes beyond"
+        for taken, given, _, again in done:
+            assert taken >= KILLS / 2  # otherwise there was no load
+            assert given >= KILLS / 4
+            assert again >= KILLS / 2
+        until(lambda: not container.told().processes)
+        assert container.told().cards[0].charged_bytes == 0
+        assert descriptors(place.broker.pid) < 60

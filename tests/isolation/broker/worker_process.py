@@ -132,17 +132,7 @@ def execute() -> None:
 
 
 def main() -> None:
-    _names.update(
-        hello=hello,
-        context=context,
-        take=take,
-        give=give,
-        child=child,
-        forked=forked,
-        execute=execute,
-        flood_begins=flood_begins,
-        growth_begins=growth_begins,
-    )
+    _names.update(globals())
     print("ready", flush=True)  # noqa: T201
     for line in sys.stdin:
         value = eval(line, _names)  # noqa: S307  what tests say

@@ -9,7 +9,6 @@ import pytest
 
 from isolation.gates.stage import A_WHILE_S, Place, Program
 from partage_isolation.wire.packets import What
-from support.lender import Granter
 
 pytestmark = pytest.mark.slow
 
@@ -135,9 +134,3 @@ def test_an_error_of_the_driver_stays_its_own(one: Program) -> None:
     assert one.error("call('cuLaunchKernel', 0, *[INT(1)] * 6, INT(0), 0, None, None)") == 400
     assert one.error("call('cuLaunchKernelEx', None, 0, None, None)") == 1
     one.ask("launch()")
-
-
-def holds(broker: Granter, seconds: float) -> None:
-    """Time slices of this length, each begun when the previous one was drained."""
-    for _ in range(10):
-        broker.wait_for(What.DRAINED, broker.timeslice(seconds=seconds))

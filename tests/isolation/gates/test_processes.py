@@ -5,13 +5,10 @@ from __future__ import annotations
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from bench.isolation.exits import WAYS, ends, plain, wrong_end
-from bench.isolation.place import Container
 from isolation.gates.stage import A_WHILE_S, NOT_INITIALIZED, Place, Program
 from isolation.memory.stage import objects_in
 from partage_isolation.wire.packets import What
@@ -112,20 +109,3 @@ def test_programs_with_much_of_their_own_for_each_thread_have_a_helper_too(
         place.broker.wait_for(What.WANT, 0)
         place.broker.wait_for(What.IDLE, place.broker.sole())
         one.answer()
-
-
-# ---- Programs that end -----------------------------------------------------------------------------------------------
-
-
-TIMES = 4
-
-
-@pytest.fixture(scope="module")
-def container() -> Iterator[Container]:
-    with ends() as made:
-        yield made
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_a_program_may_end_without_a_wait(container: Container, way: str) -> None:
-    assert [wrong_end(container, way, plain()) for _ in range(TIMES)] == [None] * TIMES

@@ -12,9 +12,10 @@ from typing import Any, Final
 
 import pytest
 
-from bench.isolation.place import MIB, Container, Place, a_place
+from bench.isolation.place import MIB, Place, a_place
 from bench.isolation.programs import programs
 from bench.isolation.race import Course, Race
+from support.isolated import Contained
 from support.procfs import descriptors
 from support.simgpu import card
 
@@ -35,7 +36,7 @@ def place() -> Iterator[Place]:
 
 
 class Attack:
-    def __init__(self, place: Place, container: Container, name: str, *words: str) -> None:
+    def __init__(self, place: Place, container: Contained, name: str, *words: str) -> None:
         argv = [sys.executable, "-P", str(ATTACKS), name, str(container.socket), *words]
         environment = {**place.node.environment, "PYTHONPATH": ":".join(sys.path)}
         self.process = subprocess.Popen(
@@ -59,7 +60,7 @@ class Attack:
 
 
 @contextmanager
-def attacking(place: Place, container: Container, name: str, *words: str) -> Generator[Attack]:
+def attacking(place: Place, container: Contained, name: str, *words: str) -> Generator[Attack]:
     """Run a hostile program meanwhile."""
     attack = Attack(place, container, name, *words)
     try:
@@ -68,7 +69,7 @@ def attacking(place: Place, container: Container, name: str, *words: str) -> Gen
         attack.kill()
 
 
-def course(place: Place, container: Container, processes: int) -> Course:
+def course(place: Place, container: Contained, processes: int) -> Course:
     environment, settled = container.environment, place.settled(container)
     return Course(
         environment, container.limit, CONTEXT_MIB, processes=processes, settled=settled, charged=place.charged
@@ -76,7 +77,7 @@ def course(place: Place, container: Container, processes: int) -> Course:
 
 
 @contextmanager
-def unharmed(place: Place, tmp_path: Path, victim: Container) -> Generator[None]:
+def unharmed(place: Place, tmp_path: Path, victim: Contained) -> Generator[None]:
     """Another container races for its memory during and after the block, as if it were alone."""
     broker = place.broker_pid
     place.warm_up(victim, CONTEXT_MIB, tmp_path)
@@ -102,14 +103,14 @@ def test_noise_harms_nobody(place: Place, tmp_path: Path) -> None:
             race.finish()
         told = attack.end()
         assert told["sent"] > 0
-    assert place.held(hostile).charged_bytes <= hostile.limit
+    assert hostile.told().cards[0].charged_bytes <= hostile.limit
 
 
 def test_memory_taken_past_the_library_is_charged_and_found(place: Place, tmp_path: Path) -> None:
     victim, hostile = place.container(memory_mib=LIMIT_MIB), place.container(memory_mib=LIMIT_MIB)
     with unharmed(place, tmp_path, victim), attacking(place, hostile, "take_past", "1500") as thief:
         thief.line()
-        place.until("it is charged", lambda: place.held(hostile).charged_bytes >= 1500 * MIB)
+        place.until("it is charged", lambda: hostile.told().cards[0].charged_bytes >= 1500 * MIB)
         place.until("it is found", lambda: place.findings)
         thief.end()
 

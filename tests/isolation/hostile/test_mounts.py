@@ -10,15 +10,42 @@ from typing import Any, Final
 
 import pytest
 
-from bench.isolation.place import MIB, Container, Place, a_place
+from bench.isolation.place import MIB, Place, a_place
 from bench.isolation.programs import programs
-from isolation.hostile.cell import in_cell
+from support.isolated import Contained
 from support.simgpu import card
 
 pytestmark = pytest.mark.slow
 
 LIMIT_MIB: Final = 1024
 OK, OUT_OF_MEMORY = 0, 2
+_ENTER: Final = """
+set -e
+mount --make-rprivate /
+mount -t overlay -o lowerdir="$1":/etc none /etc
+mount -t tmpfs none /run
+mkdir /run/partage
+shift
+while [ "$1" != -- ]; do
+    mount --bind "$1" "$2"
+    mount -o remount,bind,ro "$2"
+    shift 2
+done
+shift
+exec "$@"
+"""
+
+
+def in_cell(container: Contained, folder: Path, argv: Sequence[str]) -> list[str]:
+    """The command that runs `argv` with a container's mounts, read-only, in a mount namespace of its own.
+
+    `folder` holds the files of /etc over which others are mounted.
+    """
+    folder.mkdir(exist_ok=True)
+    for name in ("ld.so.preload", "ld-nix.so.preload"):
+        (folder / name).touch()
+    mounts = [word for mount in container.prepared.mounts for word in (mount.host_path, mount.container_path)]
+    return ["unshare", "--mount", "sh", "-c", _ENTER, "cell", str(folder), *mounts, "--", *argv]
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +99,7 @@ def test_in_a_namespace_of_its_own_a_program_cannot_take_our_files_away(
     assert much["result"] == OUT_OF_MEMORY
 
 
-def covered(container: Container, folder: Path) -> list[str]:
+def covered(container: Contained, folder: Path) -> list[str]:
     """A program that has mounted an empty folder over ours, and so runs without limits."""
     covering = f"mount -t tmpfs none /run/partage && exec {taking()}"
     argv = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", covering]
@@ -102,4 +129,4 @@ def test_who_covers_our_files_is_found(place: Place, tmp_path: Path) -> None:
     finally:
         process.kill()
         process.communicate()
-    assert place.held(beside).limit_bytes == LIMIT_MIB * MIB
+    assert beside.told().cards[0].limit_bytes == LIMIT_MIB * MIB

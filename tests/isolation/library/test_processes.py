@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Final
+
 import pytest
 
 from isolation.library.stage import VERSION, Stage
+from support.lender import Lender
+from support.simgpu import NODE, card_uuid, simulated_node
 
 pytestmark = pytest.mark.slow  # compiles
 
@@ -47,3 +52,16 @@ def test_without_a_broker_the_driver_does_not_start_and_the_process_goes_on(stag
     said = stage.lines("without")
     assert said[:2] == ["cuInit 3", "errno 77"]
     assert len(said) == 6
+
+
+# ---- With a broker and a card ----------------------------------------------------------------------------------------
+
+
+LIMIT_MIB: Final = 2048
+
+
+def test_it_makes_no_system_call_that_the_page_does_not_list(stage: Stage, tmp_path: Path) -> None:
+    granted = {card_uuid(NODE, 0): LIMIT_MIB << 20}
+    with simulated_node(tmp_path) as node, Lender(stage.place / "broker", granted):
+        said = stage.lines("metered", LD_LIBRARY_PATH=node.environment["LD_LIBRARY_PATH"])
+    assert said == [f"0 {LIMIT_MIB}"]

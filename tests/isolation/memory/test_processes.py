@@ -81,40 +81,29 @@ def test_a_broker_that_is_slow_is_not_one_that_is_away(one: Program) -> None:
     assert one.used == one.held == 26 * MIB
 
 
-def test_a_process_that_stood_still_asks_on(one: Program) -> None:
-    """Longer than a call's timeout, one thread with a request in flight and the others behind it."""
+@pytest.mark.parametrize(
+    ("line", "lost", "answer", "mib"),
+    [
+        pytest.param("race(8, 1)", False, [], 0, id="one thread has asked and the others are behind it"),
+        pytest.param("a = alloc(2 << 20)", True, None, 2, id="the call failed meanwhile, and is tried once more"),
+    ],
+)
+def test_a_process_that_stood_still_asks_on(one: Program, line: str, lost: bool, answer: object, mib: int) -> None:  # noqa: FBT001
+    """For longer than a call waits, but not because the broker was down."""
 
     def stops_it(lender: Lender, row: Row, packet: Packet) -> bytes | None:
         if packet.what == What.LEND and not stopped:
             stopped.append(packet)
             one.send(signal.SIGSTOP)
+            if lost:
+                return b"cut off"
         return honest(lender, row, packet)
 
     stopped: list[Packet] = []
     one.place.broker.gives_credit = False
     one.place.broker.answering = stops_it
-    one.say("race(8, 1)")
+    one.say(line)
     assert not one.has_answered(within_s=6)
     one.send(signal.SIGCONT)
-    assert one.answer() == []
-    assert one.used == one.held == 0
-
-
-def test_a_process_that_stood_still_tries_once_more_what_failed(one: Program) -> None:
-    """The call's timeout has passed when the process continues, but not because the broker was down."""
-
-    def stops_it(lender: Lender, row: Row, packet: Packet) -> bytes | None:
-        if packet.what == What.LEND and not stopped:
-            stopped.append(packet)
-            one.send(signal.SIGSTOP)
-            return b"cut off"
-        return honest(lender, row, packet)
-
-    stopped: list[Packet] = []
-    one.place.broker.gives_credit = False
-    one.place.broker.answering = stops_it
-    one.say("a = alloc(2 << 20)")
-    assert not one.has_answered(within_s=6)
-    one.send(signal.SIGCONT)
-    assert one.answer() is None
-    assert one.used == one.held == 2 * MIB
+    assert one.answer() == answer
+    assert one.used == one.held == mib * MIB

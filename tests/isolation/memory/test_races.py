@@ -7,23 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from bench.isolation.place import MIB, Container, Place, a_place
+from bench.isolation.place import MIB, Place, a_place
 from bench.isolation.race import KINDS, Course, Race, Seen
 from bench.isolation.reclaim import ask, program
+from bench.memory import CARD, CONTEXT_MIB
 from support.extent import is_all
+from support.isolated import Contained
 from support.simgpu import card, simulated_node
 
 pytestmark = pytest.mark.slow
 
-CONTEXT_MIB = 64
 LIMIT_MIB = 2048
 OUT_OF_MEMORY = 2
 RESTARTS = 4
 MOST_ROUNDS = 30
-CARD = card("h100", context_mib=CONTEXT_MIB)
 
 
-def course(place: Place, container: Container, seed: int, *, kinds: str = KINDS, processes: int = 6) -> Course:
+def course(place: Place, container: Contained, seed: int, *, kinds: str = KINDS, processes: int = 6) -> Course:
     return Course(
         container.environment,
         container.limit,
@@ -36,11 +36,11 @@ def course(place: Place, container: Container, seed: int, *, kinds: str = KINDS,
     )
 
 
-def within_limits(place: Place, container: Container, seen: Seen) -> None:
+def within_limits(place: Place, container: Contained, seen: Seen) -> None:
     """Invariants after every race of one container on one card."""
     assert seen.wrong == []
     assert place.node.status()[0].peak_bytes <= container.limit
-    place.until("all is returned", lambda: place.held(container).charged_bytes == 0)
+    place.until("all is returned", lambda: container.told().cards[0].charged_bytes == 0)
 
 
 def test_the_judge_of_refusals_agrees_with_a_card_that_is_full(tmp_path: Path) -> None:
@@ -82,17 +82,12 @@ def test_what_another_process_has_open_stays_charged_when_its_exporter(end: str)
                 one.wait()
             else:
                 ask(one, "free")
-            place.until("the card has let go of its exporter", lambda: shown(place, one.pid) < MIB * 1200)
+            place.until("the card has let go of its exporter", lambda: place.isolation.held(one.pid) < MIB * 1200)
             results = [ask(three, "take 1200")["result"] for _ in range(3)]
             for each in (one, two, three):
                 each.kill()
         assert place.node.status()[0].peak_bytes <= container.limit
         assert results == [OUT_OF_MEMORY] * 3
-
-
-def shown(place: Place, pid: int) -> int:
-    """The card's figure for a pid."""
-    return sum(each.bytes for each in place.node.status()[0].processes if each.pid == pid)
 
 
 def test_books_agree_with_the_card_whenever_nothing_moves(tmp_path: Path) -> None:
@@ -108,11 +103,11 @@ def test_books_agree_with_the_card_whenever_nothing_moves(tmp_path: Path) -> Non
             race.finish()
 
 
-def disagreement(place: Place, container: Container) -> str | None:
+def disagreement(place: Place, container: Contained) -> str | None:
     """Each living process's use, in the ledger and on the card."""
     on_card = {each.pid: each.bytes for each in place.node.status()[0].processes}
-    for process in place.told(container).processes:
-        held = [each for each in process.cards if each.card == container.card]
+    for process in container.told().processes:
+        held = [each for each in process.cards if each.card == container.question.grants[0].card]
         charged = sum(each.used_bytes + each.overhead_bytes for each in held)
         if charged != on_card.get(process.pid, 0):
             return f"process {process.pid} has {on_card.get(process.pid, 0)} bytes, the books say {charged}"
@@ -125,7 +120,7 @@ def test_a_broker_that_is_killed_again_and_again_lets_nobody_over_the_limit(tmp_
         place.warm_up(container, CONTEXT_MIB, tmp_path)
         with Race(replace(course(place, container, 6), may_be_away=True), tmp_path / "page") as race:
             for _ in range(RESTARTS):
-                race.round(meanwhile=place.restart)
+                race.round(meanwhile=place.isolation.broker.restart)
             race.finish()
         assert race.seen.rounds == RESTARTS
         assert place.node.status()[0].peak_bytes <= container.limit

@@ -31,11 +31,6 @@ def container(place: Isolated) -> Contained:
     return made
 
 
-def held(container: Contained, pid: int) -> int:
-    """The card's figure for a process, with its context."""
-    return next((one.bytes for one in container.place.node.status()[0].processes if one.pid == pid), 0)
-
-
 def charged(container: Contained) -> int:
     return container.told().cards[0].charged_bytes
 
@@ -43,8 +38,8 @@ def charged(container: Contained) -> int:
 def settled(container: Contained, pid: int) -> None:
     """Wait until the ledger equals the card's figure, plus credit."""
     until(
-        lambda: held(container, pid) <= charged(container) <= held(container, pid) + 32 * MIB,
-        why=lambda: f"charged {charged(container)}, held {held(container, pid)}: {container.told()}",
+        lambda: container.place.held(pid) <= charged(container) <= container.place.held(pid) + 32 * MIB,
+        why=lambda: f"charged {charged(container)}, held {container.place.held(pid)}: {container.told()}",
     )
 
 
@@ -53,7 +48,7 @@ def test_the_books_have_what_the_card_has(container: Contained, path: str) -> No
     with program(container) as one:
         for line in LINES[path]:
             one.ask(line)
-            assert held(container, one.pid) <= charged(container) <= LIMIT, line
+            assert container.place.held(one.pid) <= charged(container) <= LIMIT, line
         settled(container, one.pid)
 
 
@@ -65,7 +60,7 @@ def test_all_but_the_context_can_be_had_and_nothing_more(container: Contained) -
             count += 1
         assert count * BLOCK == LIMIT - CONTEXT
         assert one.error("alloc(1)") == OUT_OF_MEMORY
-        assert held(container, one.pid) == LIMIT
+        assert container.place.held(one.pid) == LIMIT
 
 
 def test_a_context_beside_managed_memory_is_not_for_nothing(container: Contained) -> None:
@@ -77,7 +72,7 @@ def test_a_context_beside_managed_memory_is_not_for_nothing(container: Contained
         while one.error("alloc(2 << 20)") == 0:
             count += 1
         assert count * BLOCK == LIMIT // 2 - CONTEXT
-        assert held(container, one.pid) == LIMIT
+        assert container.place.held(one.pid) == LIMIT
         one.ask("free(a)")
         settled(container, one.pid)
 
@@ -86,8 +81,7 @@ def test_a_broker_that_comes_back_knows_of_managed_memory(container: Contained) 
     broker = container.place.broker
     with program(container) as one:
         one.ask("a = managed(200 << 20)")
-        broker.kill()
-        broker.start()
+        broker.restart()
         settled(container, one.pid)
         assert one.error(f"alloc({LIMIT - CONTEXT - (198 << 20)})") == OUT_OF_MEMORY
         one.ask(f"alloc({LIMIT - CONTEXT - (200 << 20)})")
@@ -119,7 +113,7 @@ def test_a_broker_that_is_killed_and_comes_back_has_the_same_books(container: Co
         assert not one.has_answered(within_s=0.3)
         broker.start()
         one.answer()
-        assert charged(container) >= held(container, one.pid) == CONTEXT + 300 * MIB
+        assert charged(container) >= container.place.held(one.pid) == CONTEXT + 300 * MIB
         assert one.error("alloc(200 << 20)") == OUT_OF_MEMORY
         one.ask("free(a)")
         one.ask("alloc(200 << 20)")
@@ -136,4 +130,4 @@ def test_each_context_needs_room_which_is_there_again_once_the_card_shows_what_i
         one.ask("free(b)")
         one.ask("c = told('cuCtxCreate_v2', 0, 0)")
         one.ask(f"b = alloc({CONTEXT})")
-        assert held(container, one.pid) == LIMIT
+        assert container.place.held(one.pid) == LIMIT

@@ -55,7 +55,7 @@ def test_a_sanitizer_has_nothing_to_report(tmp_path: Path, sanitizer: str, monke
     monkeypatch.setattr(race, "programs", lambda: own)
     with a_place(cards=(card("h100", context_mib=CONTEXT_MIB),)) as place:
         container = place.container(memory_mib=LIMIT_MIB, objects=objects)
-        first = f"{runtimes(sanitizer)}:{container.preloaded}"
+        first = f"{runtimes(sanitizer)}:{container.preload}"
         environment = {**container.environment, **OPTIONS, "LD_PRELOAD": first}
         refused = raced(place, environment, tmp_path / "page", operations=20, limit=container.limit)
         done = subprocess.run([own / "closing", "16"], env=environment, capture_output=True, text=True, check=False)

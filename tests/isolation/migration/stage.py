@@ -39,7 +39,7 @@ def movable(place: Isolated, memory: int, *, share: int = 400, moves: bool = Tru
 @contextmanager
 def program(container: Contained) -> Generator[Steered]:
     """A program with a context on the card."""
-    env = {**container.place.node.environment, "LD_PRELOAD": container.preload}
+    env = container.environment
     with Steered([sys.executable, CLIENT], env=env, refusals="cuda") as started:
         started.ask("start()")
         yield started

@@ -105,8 +105,7 @@ class Story:
 
     def _kill_broker(self) -> None:
         self.kills["broker, between" if self._moving() else "broker"] += 1
-        self._place.broker.kill()
-        self._place.broker.start()
+        self._place.broker.restart()
 
 
 def is_empty(place: Isolated) -> bool:

@@ -38,11 +38,6 @@ def is_whole(one: Steered, seed: int) -> bool:
     return bool(one.ask(f"all(same(x, bytes([{seed} + n]) * {PART}) for n, x in enumerate(xs))"))
 
 
-def held(place: Isolated, one: Steered) -> int:
-    """The card's figure."""
-    return next((each.bytes for each in place.node.status()[0].processes if each.pid == one.pid), 0)
-
-
 def out(container: Contained) -> int:
     return moving(container).moved_bytes
 
@@ -110,7 +105,7 @@ def test_one_that_does_not_move_is_never_asked_to(place: Isolated) -> None:
         assert is_whole(one, 0)
         assert is_whole(two, 50)
         assert fixed.told().cards[0].moving is None
-        assert held(place, stays) == CONTEXT + 10 * PART
+        assert place.held(stays.pid) == CONTEXT + 10 * PART
 
 
 def test_room_of_a_program_that_was_killed_is_there_for_others(place: Isolated) -> None:
@@ -128,8 +123,7 @@ def test_a_broker_that_is_killed_finds_each_where_it_is(place: Isolated) -> None
     with program(first) as one, program(second) as two:
         fill(one, 0)
         fill(two, 100)
-        place.broker.kill()
-        place.broker.start()
+        place.broker.restart()
         assert is_whole(one, 0)
         assert is_whole(two, 100)
 

@@ -20,10 +20,6 @@ def place() -> Iterator[Isolated]:
         yield made
 
 
-def held(place: Isolated, pid: int) -> int:
-    return next((each.bytes for each in place.node.status()[0].processes if each.pid == pid), 0)
-
-
 def test_its_memory_leaves_the_card_and_comes_back_whole(place: Isolated) -> None:
     container = movable(place, 500 * MIB)
     with program(container) as one:
@@ -32,7 +28,7 @@ def test_its_memory_leaves_the_card_and_comes_back_whole(place: Isolated) -> Non
         done = partage(place, "suspend", name_of(container))
         assert done.returncode == 0, done.stderr
         assert done.stdout == f"{name_of(container)} main: suspended, 160 MiB of 160 MiB on the host\n"
-        assert held(place, one.pid) == CONTEXT
+        assert place.held(one.pid) == CONTEXT
         one.say("[read(x, 4) for x in xs]")
         assert not one.has_answered(within_s=0.5)
         done = partage(place, "resume", name_of(container))
@@ -73,8 +69,7 @@ def test_it_stays_suspended_over_a_restart_of_the_broker(place: Isolated) -> Non
     with program(container) as one:
         one.ask(f"x = alloc({PART}); write(x, b'kept')")
         partage(place, "suspend", name_of(container))
-        place.broker.kill()
-        place.broker.start()
+        place.broker.restart()
         until(lambda: moving(container).moved_bytes == PART)
         one.say("text(x, 4)")
         assert not one.has_answered(within_s=0.5)

@@ -79,7 +79,7 @@ def test_all_its_processes_go_and_one_that_begins_meanwhile_waits(place: Isolate
         other.ask("y = alloc(MIB); write(y, 'kept')")
         brought(place, container, is_on=True)
         assert used(place) == 0
-        env = {**place.node.environment, "LD_PRELOAD": container.preload}
+        env = container.environment
         with Steered(other.process.args, env=env, refusals="cuda") as late:  # type: ignore[arg-type]
             late.say("start()")
             assert not late.has_answered(within_s=0.3)
@@ -134,14 +134,12 @@ def test_without_room_for_its_bytes_on_the_host_it_is_refused_before_anything_is
 def test_it_stays_suspended_over_restarts_of_the_broker_and_comes_back(place: Isolated) -> None:
     with holding(place) as (container, one):
         brought(place, container, is_on=True)
-        place.broker.kill()
-        place.broker.start()
+        place.broker.restart()
         brought(place, container, is_on=True)
         assert (moving(container).is_suspended, used(place)) == (True, 0)
         one.say("run(k)")
         assert not one.has_answered(within_s=0.3)
-        place.broker.kill()
-        place.broker.start()
+        place.broker.restart()
         brought(place, container, is_on=False)
         one.answer()
         assert is_whole(one)
@@ -197,8 +195,7 @@ def lives_through(place: Isolated, seed: int) -> None:
             asked(place, container, is_on=chance.random() < 0.7)
             chance_s = chance.random() * KILLED_AFTER_S
             if not one.has_answered(within_s=chance_s) and chance.random() < 0.6:
-                place.broker.kill()
-                place.broker.start()
+                place.broker.restart()
         if chance.random() < 0.3:
             other.send(signal.SIGKILL)
         brought(place, container, is_on=False)

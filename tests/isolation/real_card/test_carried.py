@@ -9,7 +9,9 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -18,7 +20,6 @@ from real_card.carry import MOST_BYTES
 from real_card.ground import ROOT
 from real_card.result import NO_TIME
 from real_card.rows import EVERY
-from support.bare_root import SHOWN, in_bare_root
 from support.isolated import until
 from support.processes import started_with
 
@@ -26,8 +27,39 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(shutil.which("unshare") is None or os.geteuid() != 0, reason="needs unshare, and root"),
 ]
+
 BEFORE_THE_KILL = 6
 PYTHON = "{}.{}".format(*sys.version_info[:2])
+
+
+SHOWN: Final = "/shown"
+_PROGRAMS: Final = ("bash", "dirname", "env")
+_ENTER: Final = r"""
+set -e
+root=$1 shown=$2 python=$3 prefix=$4 programs=$5; shift 5
+mount -t tmpfs -o mode=755 none "$root"
+mkdir -p "$root"/usr/bin "$root"/usr/lib "$root"/proc "$root"/dev "$root"/tmp "$root"/shown "$root$prefix"/bin
+for name in bin lib lib64; do [ ! -L /$name ] || ln -s usr/$name "$root"/$name; done
+for folder in /proc /dev /usr/lib /usr/lib64 /lib /lib64 "$prefix"/lib; do
+    [ -d $folder ] && [ ! -L $folder ] || continue
+    mkdir -p "$root"$folder
+    mount --rbind $folder "$root"$folder
+done
+for program in $programs; do cp "$program" "$root"/usr/bin; done
+cp "$python" "$root$prefix"/bin/python3
+mount --bind "$shown" "$root"/shown
+exec chroot "$root" /usr/bin/env -i HOME=/tmp PATH="$prefix"/bin:/usr/bin:/bin "$@"
+"""
+
+
+def in_bare_root(folder: Path, shown: Path, argv: Sequence[str], **variables: str) -> list[str]:
+    """The command that runs `argv` on a bare machine; `shown` is mounted at `/shown`."""
+    programs = " ".join(str(shutil.which(name)) for name in _PROGRAMS)
+    python = Path(sys.base_prefix) / "bin" / f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    words = [str(folder), str(shown), str(python), sys.base_prefix, programs]
+    environment = [f"{name}={value}" for name, value in variables.items()]
+    enter = ["unshare", "--mount", "--net", "--propagation", "private", "sh", "-c", _ENTER, "-"]
+    return [*enter, *words, *environment, *argv]
 
 
 @pytest.fixture(scope="module")

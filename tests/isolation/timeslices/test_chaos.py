@@ -55,8 +55,7 @@ def test_killed_stopped_and_let_go_on_at_any_moment(place: Isolated) -> None:
             crowd.happens()
             time.sleep(crowd.chance.random() * 0.05)
             if step % 15 == 14:
-                place.broker.kill()
-                place.broker.start()
+                place.broker.restart()
         crowd.all_go_on()
         for process in crowd.there:
             process.more_turns(2)

@@ -46,8 +46,7 @@ def test_epochs_of_the_last_broker_say_nothing_to_the_next(place: Isolated) -> N
             one.join()
             one.wait_open()
             epochs.add(one.line().epoch)
-            place.broker.kill()
-            place.broker.start()
+            place.broker.restart()
             assert one.resume() == Result.OK
         assert len(epochs) > 1
 

@@ -73,8 +73,7 @@ def test_a_broker_that_is_killed_while_there_is_one_at_each_serves_whoever_joins
         one, other = (stack.enter_context(Flooder(each, "forever")) for each in (container, rival))
         for step, each in away.items():
             is_there(stack.enter_context(Flooder(each, f"step {step}")))
-        place.broker.kill()
-        place.broker.start()
+        place.broker.restart()
         one.more_turns(3)
         other.more_turns(3)
         assert {step: processes(each) for step, each in away.items()} == dict.fromkeys(STEPS, 0)

@@ -28,6 +28,17 @@ void *found(void *library, const char *name);
 /* A number from the command line, at most `most`. */
 u64 number(const char *word, u64 most);
 
+/* Finds all of the above, and makes the first card's primary context current, which it returns. */
+CUcontext open_card(void);
+
+/* A kernel in the current context that runs as long as its parameter says, a launch of it, and a stream for it. */
+CUfunction kernel_here(void);
+CUresult launch_for(CUfunction kernel, CUstream stream, u64 ns);
+CUstream new_stream(unsigned flags);
+
+/* How many pieces of so many bytes can be had at once; all are freed again. */
+unsigned pieces_of(u64 bytes);
+
 /* A call that must succeed: otherwise the program exits with a line on stderr. */
 #define NEED(name, ...) require(driver.name(__VA_ARGS__), #name)
 void require(CUresult result, const char *what);

@@ -15,23 +15,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { MOST_PIECES = 4096, DESCRIPTORS = 4096, ENDS = 2 };
+enum { DESCRIPTORS = 4096, ENDS = 2 };
 
 static bool is_of_broker(int descriptor) {
     struct sockaddr_un peer = {0};
     socklen_t length = sizeof peer - 1;
     if (getpeername(descriptor, (struct sockaddr *)&peer, &length) || peer.sun_family != AF_UNIX) return false;
     return strstr(peer.sun_path, "broker") != NULL; /* it is bound under another name and renamed */
-}
-
-static unsigned pieces_of(u64 bytes) {
-    static CUdeviceptr address[MOST_PIECES];
-    unsigned count = 0;
-    CUresult result = CUDA_SUCCESS;
-    while (count < MOST_PIECES && (result = driver.cuMemAlloc_v2(&address[count], bytes)) == CUDA_SUCCESS) count++;
-    if (result != CUDA_ERROR_OUT_OF_MEMORY) require(result, "cuMemAlloc");
-    for (unsigned i = 0; i < count; i++) NEED(cuMemFree_v2, address[i]);
-    return count;
 }
 
 static unsigned close_sockets(void) {
@@ -57,13 +47,9 @@ static unsigned replace_sockets(int *others, unsigned most) {
 int main(int count, char **words) {
     enum { MOST_REPLACED = 16 };
     int others[MOST_REPLACED], foreign = 0;
-    CUcontext context;
     if (count != 2) stop_with("closing: see its first comment");
     const u64 bytes = strtoull(words[1], NULL, 10) * MIB;
-    calls_find();
-    NEED(cuInit, 0);
-    NEED(cuDevicePrimaryCtxRetain, &context, 0);
-    NEED(cuCtxSetCurrent, context);
+    open_card();
     const unsigned first = pieces_of(bytes), closed = close_sockets(), second = pieces_of(bytes);
     const unsigned replaced = replace_sockets(others, MOST_REPLACED), third = pieces_of(bytes);
     for (unsigned i = 0; i < replaced; i++) {

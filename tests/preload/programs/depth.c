@@ -28,16 +28,7 @@ static CUstream stream;
 static CUfunction kernel;
 static CUgraphExec executable; /* NULL: kernels are launched */
 
-static void launch_kernel(u64 ns) {
-    void *parameters[] = {&ns};
-    NEED(cuLaunchKernel, kernel, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL);
-}
-
-static void make_kernel(void) {
-    CUmodule module;
-    NEED(cuModuleLoadData, &module, "anything");
-    NEED(cuModuleGetFunction, &kernel, module, "sim_arg");
-}
+static void launch_kernel(u64 ns) { require(launch_for(kernel, stream, ns), "a launch"); }
 
 static void make_graph(u64 ns) {
     CUgraph graph;
@@ -74,21 +65,17 @@ static void *stand_by(void *unused) {
 int main(int count, char **words) {
     pthread_t thread;
     double costs[MOST_TURNS];
-    CUcontext context;
     size_t unused, total;
     u64 depth = 0;
-    calls_find();
     if (count != 5) stop_with("usage: depth kernel|graph NANOSECONDS LAUNCHES TURNS");
     const u64 ns = strtoull(words[2], NULL, 10), launches = strtoull(words[3], NULL, 10);
     const u64 turns = strtoull(words[4], NULL, 10);
     if (!ns || !launches || !turns || turns > MOST_TURNS) stop_with("depth: numbers from 1 on, at most 256 turns");
     pthread_create(&thread, NULL, stand_by, NULL);
-    NEED(cuInit, 0);
-    NEED(cuDevicePrimaryCtxRetain, &context, 0);
-    NEED(cuCtxSetCurrent, context);
+    open_card();
     NEED(cuMemGetInfo_v2, &unused, &total);
-    NEED(cuStreamCreate, &stream, 1);
-    make_kernel();
+    stream = new_stream(CU_STREAM_NON_BLOCKING);
+    kernel = kernel_here();
     if (!strcmp(words[1], "graph")) make_graph(ns);
     for (u64 turn = 0; turn < turns; turn++) {
         const u64 since = ns_of(CLOCK_MONOTONIC), began = ns_of(CLOCK_THREAD_CPUTIME_ID);

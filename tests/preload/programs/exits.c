@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { NON_BLOCKING = 1, SHORT_NS = 100000, LONG_NS = 20000000, SOME = 20, LINGERS_US = 20000 };
+enum { SHORT_NS = 100000, LONG_NS = 20000000, SOME = 20, LINGERS_US = 20000 };
 
 static CUcontext context;
 static CUfunction kernel;
@@ -29,20 +29,12 @@ static CUstream stream;
    down. */
 static void linger(void) { usleep(LINGERS_US); }
 
-static CUresult launch(CUstream into, u64 ns) {
-    void *parameters[] = {&ns};
-    return driver.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, into, parameters, NULL);
-}
+static CUresult launch(CUstream into, u64 ns) { return launch_for(kernel, into, ns); }
 
 static void begin(void) {
-    CUmodule module;
-    calls_find();
-    NEED(cuInit, 0);
-    NEED(cuDevicePrimaryCtxRetain, &context, 0);
-    NEED(cuCtxSetCurrent, context);
-    NEED(cuModuleLoadData, &module, "anything");
-    NEED(cuModuleGetFunction, &kernel, module, "sim_arg");
-    NEED(cuStreamCreate, &stream, NON_BLOCKING);
+    context = open_card();
+    kernel = kernel_here();
+    stream = new_stream(CU_STREAM_NON_BLOCKING);
 }
 
 /* Into a stream, into the per-thread stream, and by a graph. */

@@ -20,24 +20,7 @@ static unsigned roll(unsigned *dice) {
     return *dice >> 8;
 }
 
-static CUfunction kernel_here(void) {
-    CUmodule module;
-    CUfunction kernel;
-    NEED(cuModuleLoadData, &module, "anything");
-    NEED(cuModuleGetFunction, &kernel, module, "sim_arg");
-    return kernel;
-}
-
-static void launch(CUfunction kernel, CUstream stream, u64 ns) {
-    void *parameters[] = {&ns};
-    NEED(cuLaunchKernel, kernel, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL);
-}
-
-static CUstream new_stream(unsigned flags) {
-    CUstream stream;
-    NEED(cuStreamCreate, &stream, flags);
-    return stream;
-}
+static void launch(CUfunction kernel, CUstream stream, u64 ns) { require(launch_for(kernel, stream, ns), "a launch"); }
 
 static void launch_graph(CUstream stream) {
     CUgraph graph;
@@ -95,10 +78,7 @@ int main(int count, char **words) {
     const unsigned threads = (unsigned)atoi(words[1]), seed = (unsigned)atoi(words[3]);
     turns = (unsigned)atoi(words[2]);
     if (!threads || threads > MOST_THREADS) stop_with("gating: %u are not some threads", threads);
-    calls_find();
-    NEED(cuInit, 0);
-    NEED(cuDevicePrimaryCtxRetain, &primary, 0);
-    NEED(cuCtxSetCurrent, primary);
+    primary = open_card();
     kernel_ = kernel_here();
     launch(kernel_, CU_STREAM_LEGACY, SHORT_NS);
     for (unsigned n = 0; n < threads; n++) pthread_create(&thread[n], NULL, work, (void *)(uintptr_t)(seed + n));

@@ -66,13 +66,9 @@ static void find_sides(const char *path) {
     }
 }
 
-static void open_card(void) {
-    CUcontext context;
+static void tell_total(void) {
     size_t unused, total;
-    calls_find();
-    NEED(cuInit, 0);
-    NEED(cuDevicePrimaryCtxRetain, &context, 0);
-    NEED(cuCtxSetCurrent, context);
+    open_card();
     NEED(cuMemGetInfo_v2, &unused, &total);
     printf("{\"total\":%zu,", total);
 }
@@ -186,12 +182,12 @@ int main(int count, char **words) {
     const char *what = count > 1 ? words[1] : "";
     if (!strcmp(what, "nothing")) return 0;
     if (!strcmp(what, "memory") && count == 6) {
-        open_card();
+        tell_total();
         find_sides(words[2]);
         tell_engaged();
         measure_memory(number(words[3], 1 << 20) * MIB, number(words[4], 1000), number(words[5], MOST_EACH));
     } else if (!strcmp(what, "unmetered") && count == 5) {
-        open_card();
+        tell_total();
         find_sides(words[2]);
         tell_engaged();
         measure_unmetered(number(words[3], 1000), number(words[4], 10 * MIB));

@@ -65,24 +65,10 @@ static CUresult give(CUdeviceptr address) {
     return result;
 }
 
-static unsigned pieces_of(u64 bytes) {
-    static CUdeviceptr address[MOST_PIECES];
-    unsigned count = 0;
-    CUresult result = CUDA_SUCCESS;
-    while (count < MOST_PIECES && (result = driver.cuMemAlloc_v2(&address[count], bytes)) == CUDA_SUCCESS) count++;
-    if (result != CUDA_ERROR_OUT_OF_MEMORY) require(result, "cuMemAlloc");
-    for (unsigned i = 0; i < count; i++) NEED(cuMemFree_v2, address[i]);
-    return count;
-}
-
 int main(int count, char **words) {
-    CUcontext context;
     if (count != 2) stop_with("patching: see its first comment");
     const u64 bytes = number(words[1], 1 << 20) * MIB;
-    calls_find();
-    NEED(cuInit, 0);
-    NEED(cuDevicePrimaryCtxRetain, &context, 0);
-    NEED(cuCtxSetCurrent, context);
+    open_card();
     const unsigned first = pieces_of(bytes);
     patch(&taking, (void *)driver.cuMemAlloc_v2, (void *)take);
     patch(&giving, (void *)driver.cuMemFree_v2, (void *)give);

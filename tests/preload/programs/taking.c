@@ -77,11 +77,7 @@ static void obey(const char *line) {
 
 int main(void) {
     char line[LONGEST_LINE];
-    CUcontext context;
-    calls_find();
-    NEED(cuInit, 0);
-    NEED(cuDevicePrimaryCtxRetain, &context, 0);
-    NEED(cuCtxSetCurrent, context);
+    open_card();
     printf("{\"ready\":true}\n");
     fflush(stdout);
     while (fgets(line, sizeof line, stdin)) obey(line);

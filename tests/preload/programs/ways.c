@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { NON_BLOCKING = 1, SHORT_NS = 10000, LONG_NS = 1000000, OFTEN = 50, BELIEVED = 500 };
+enum { SHORT_NS = 10000, LONG_NS = 1000000, OFTEN = 50, BELIEVED = 500 };
 enum { TIL_ALL_IS_MADE_US = 200000 }; /* by then a library has done all its periodic work */
 
 static CUcontext context;
@@ -30,26 +30,11 @@ static CUfunction kernel;
 static bool is_taken;
 static const char *path;
 
-static CUfunction kernel_here(void) {
-    CUmodule module;
-    CUfunction function;
-    NEED(cuModuleLoadData, &module, "anything");
-    NEED(cuModuleGetFunction, &function, module, "sim_arg");
-    return function;
-}
-
 static void launch_of(CUfunction function, CUstream stream, u64 ns) {
-    void *parameters[] = {&ns};
-    NEED(cuLaunchKernel, function, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL);
+    require(launch_for(function, stream, ns), "a launch");
 }
 
 static void launch(CUstream stream, u64 ns) { launch_of(kernel, stream, ns); }
-
-static CUstream new_stream(void) {
-    CUstream stream;
-    NEED(cuStreamCreate, &stream, NON_BLOCKING);
-    return stream;
-}
 
 /* ---- before the driver is used, and making the context ----------------------------------------------------------- */
 
@@ -81,7 +66,7 @@ static void as_before(void) {}
 
 static CUstream capturing(void) {
     CUstreamCaptureStatus status;
-    const CUstream stream = new_stream();
+    const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
     NEED(cuStreamBeginCapture_v2, stream, CAPTURE_RELAXED);
     NEED(cuStreamIsCapturing, stream, &status);
     is_taken = status == CAPTURE_ACTIVE;
@@ -93,7 +78,7 @@ static void begin_capture(void) { capturing(); }
 static void leak_capture(void) { NEED(cuStreamDestroy_v2, capturing()); }
 
 static void see_whether_it_blocks(void) {
-    const CUstream stream = new_stream();
+    const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
     launch(stream, LONG_NS);
     is_taken = driver.cuStreamQuery(stream) == CUDA_SUCCESS;
 }
@@ -104,7 +89,7 @@ static CUgraphExec executable;
 
 static CUgraph graph_of(u64 ns) {
     CUgraph graph;
-    const CUstream stream = new_stream();
+    const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
     NEED(cuStreamBeginCapture_v2, stream, CAPTURE_RELAXED);
     launch(stream, ns);
     NEED(cuStreamEndCapture, stream, &graph);
@@ -130,7 +115,7 @@ static void leave_green_work(void) {
     CUcontext current;
     CUstream stream;
     NEED(cuGreenCtxCreate, &green, &all_of_it, 0, 1);
-    NEED(cuGreenCtxStreamCreate, &stream, green, NON_BLOCKING, 0);
+    NEED(cuGreenCtxStreamCreate, &stream, green, CU_STREAM_NON_BLOCKING, 0);
     NEED(cuCtxFromGreenCtx, &current, green);
     NEED(cuCtxSetCurrent, current);
     const CUfunction here = kernel_here();
@@ -167,7 +152,7 @@ static bool is_long(CUstream stream) {
 
 static void update(void) {
     static CUstream stream;
-    if (!stream) stream = new_stream();
+    if (!stream) stream = new_stream(CU_STREAM_NON_BLOCKING);
     exchange(graphs[0]);
     launch_graphs(stream, BELIEVED);
     exchange(graphs[1]);

@@ -99,11 +99,6 @@ def captured(where: int) -> int:
     return int(last("cuStreamEndCapture", where))
 
 
-def capture_status(where: int) -> int:
-    """0 none, 1 active, 2 invalidated."""
-    return int(last("cuStreamIsCapturing", where, kind=ctypes.c_int))
-
-
 def executable(graph: int) -> int:
     return int(made("cuGraphInstantiateWithFlags", graph, 0))
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_simgpu.node import SimulatedNode
-from simgpu.cuda.programs import run
+from simgpu.cuda.programs import Programs
 from support.simgpu import NODE, card, card_uuid, simulated_node
 
 pytestmark = pytest.mark.slow
@@ -45,50 +44,45 @@ def digits(uuid: str) -> str:
         ("none", []),
     ],
 )
-def test_a_program_sees_the_cards_that_its_environment_names(node: SimulatedNode, words: str, seen: list[str]) -> None:
-    number, uuids = run(node, WHICH, CUDA_VISIBLE_DEVICES=words)
+def test_a_program_sees_the_cards_that_its_environment_names(programs: Programs, words: str, seen: list[str]) -> None:
+    number, uuids = programs.run(WHICH, CUDA_VISIBLE_DEVICES=words)
     assert uuids == [digits(each) for each in seen]
     assert number == (0 if seen else 100)
 
 
-def test_a_card_without_its_device_node_is_not_there(node: SimulatedNode) -> None:
-    (node.root / "dev/nvidia0").unlink()
-    assert run(node, WHICH) == [0, [digits(SECOND)]]
+def test_a_card_without_its_device_node_is_not_there(programs: Programs) -> None:
+    (programs.node.root / "dev/nvidia0").unlink()
+    assert programs.run(WHICH) == [0, [digits(SECOND)]]
 
 
 def test_a_program_sees_one_mig_instance_and_no_whole_card(tmp_path: Path) -> None:
     cards = (card("h100", mig=("1g.10gb", "1g.10gb")), card("h100"))
     with simulated_node(tmp_path, cards=cards) as node:
         first, second = re.findall(r"MIG-[0-9a-f-]+", node.control("status"))
-        assert run(node, WHICH) == [0, [digits(first)]]
-        assert run(node, WHICH, CUDA_VISIBLE_DEVICES=f"{second},{first}") == [0, [digits(second)]]
+        programs = Programs(node)
+        assert programs.run(WHICH) == [0, [digits(first)]]
+        assert programs.run(WHICH, CUDA_VISIBLE_DEVICES=f"{second},{first}") == [0, [digits(second)]]
 
 
-def test_devices_are_what_their_profile_says(node: SimulatedNode) -> None:
-    told = run(
-        node,
-        """
+def test_devices_are_what_their_profile_says(programs: Programs) -> None:
+    told = programs.run("""
         call("cuInit", 0); name = ctypes.create_string_buffer(100); call("cuDeviceGetName", name, 100, 0)
         def attribute(number): return made("cuDeviceGetAttribute", number, 0, kind=ctypes.c_int)
         pci = ctypes.create_string_buffer(20); call("cuDeviceGetPCIBusId", pci, 20, 1)
         back = made("cuDeviceGetByPCIBusId", pci.value, kind=ctypes.c_int)
         tell([name.value.decode(), [attribute(n) for n in (1, 10, 16, 39, 75, 76, 102, 115)], back])
-        """,
-    )
+    """)
     assert told == ["NVIDIA H100 80GB HBM3", [1024, 32, 132, 2048, 9, 0, 1, 1], 1]
 
 
-def test_every_attribute_has_an_answer_and_no_others(node: SimulatedNode) -> None:
-    answers = run(
-        node,
-        """
+def test_every_attribute_has_an_answer_and_no_others(programs: Programs) -> None:
+    answers = programs.run("""
         call("cuInit", 0); value = ctypes.c_int()
         tell([n for n in range(-1, 400) if not ask("cuDeviceGetAttribute", ctypes.byref(value), n, 0)])
-        """,
-    )
+    """)
     assert answers == list(range(1, 162))
 
 
-def test_without_a_driver_there_is_no_device(node: SimulatedNode) -> None:
-    node.stop()
-    assert run(node, WHICH) == [100, []]
+def test_without_a_driver_there_is_no_device(programs: Programs) -> None:
+    programs.node.stop()
+    assert programs.run(WHICH) == [100, []]

@@ -144,25 +144,6 @@ def test_a_card_without_ecc_has_no_memory_errors(tmp_path: Path) -> None:
         node.control("ecc 0 corrected 1")
 
 
-def test_nvml_is_made_to_hang_to_wait_and_to_answer(node: SimulatedNode, caller: Caller) -> None:
-    for command in ("nvml hang", "nvml delay 3", "nvml answer 999"):
-        node.control(command)
-    trouble = caller.node().trouble
-    assert (trouble.hang, trouble.delay_ns, trouble.answer) == (1, 3_000_000, 999)
-    for command in ("nvml resume", "nvml delay 0", "nvml answer 0"):
-        node.control(command)
-    trouble = caller.node().trouble
-    assert (trouble.hang, trouble.delay_ns, trouble.answer) == (0, 0, 0)
-
-
-def test_events_keep_coming_after_the_oldest_are_forgotten(node: SimulatedNode, caller: Caller) -> None:
-    for xid in range(1000, 1070):
-        node.control(f"xid 0 {xid}")
-    about = caller.node()
-    assert about.events == 70
-    assert about.event[69 % 64].data == 1069
-
-
 def test_a_reload_takes_everything_from_everybody_and_begins_anew(node: SimulatedNode, caller: Caller) -> None:
     caller.call(Ask.TAKE, kind=BLOCK, size=5)
     before = caller.node().boot

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_gpu.nvml.facts import NodeFacts
+from partage_gpu.nvml.facts import NodeFacts, TroubleKind
 from partage_simgpu.node import SimulatedNode
 from rig.patience import patience_s
 from simgpu.discovery.asked import HASTY_S, Asked, asked, is_gone
@@ -39,18 +39,11 @@ def test_a_driver_that_is_not_loaded_is_told_and_then_found(node: SimulatedNode,
     assert len(driver.facts().cards) == 3
 
 
-def test_a_mismatch_is_told_and_then_found(node: SimulatedNode, driver: Asked) -> None:
-    node.control("nvml answer 18")
-    assert "(18)" in driver.trouble("mismatch").sentence
-    node.control("nvml answer 0")
-    assert len(driver.facts().cards) == 3
-
-
-@pytest.mark.parametrize("number", [4, 4242])
-def test_every_other_error_is_told_with_its_number(node: SimulatedNode, driver: Asked, number: int) -> None:
+@pytest.mark.parametrize(("number", "kind"), [(18, "mismatch"), (4, "failed"), (4242, "failed")])
+def test_an_error_is_told_with_its_number(node: SimulatedNode, driver: Asked, number: int, kind: TroubleKind) -> None:
     driver.facts()
     node.control(f"nvml answer {number}")
-    assert f"({number})" in driver.trouble("failed").sentence
+    assert f"({number})" in driver.trouble(kind).sentence
     node.control("nvml answer 0")
     assert len(driver.facts().cards) == 3
 

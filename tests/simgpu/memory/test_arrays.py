@@ -34,15 +34,6 @@ def test_an_array_takes_its_bytes_rounded_to_tiles(node: SimulatedNode, one: Pro
     assert one.error('call("cuArrayDestroy", x)') == INVALID_HANDLE
 
 
-def test_mipmaps_take_all_their_levels(node: SimulatedNode, one: Program) -> None:
-    before = used(node)
-    one.ask("x = mipmaps(1024, 1024, 100)")
-    expected = sum(rounded((1024 >> level) ** 2, TILE) for level in range(11))
-    assert used(node) - before == expected
-    one.ask('call("cuMipmappedArrayDestroy", x)')
-    assert used(node) == before
-
-
 def test_arrays_go_with_their_context_deferred_ones_too(node: SimulatedNode, one: Program) -> None:
     before = used(node)
     one.ask('other = told("cuCtxCreate_v2", 0, 0)')

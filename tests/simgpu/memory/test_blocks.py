@@ -39,17 +39,6 @@ def test_the_host_cannot_touch_memory_of_the_card(node: SimulatedNode) -> None:
     assert two.close() < 0
 
 
-def test_all_of_a_context_goes_when_it_is_destroyed(node: SimulatedNode, one: Program) -> None:
-    everything = "[alloc(1), alloc(3 * MIB), managed(MIB), array(100, 100), alloc_async(MIB), create(BLOCK), host(64)]"
-    before = used(node)
-    one.ask("BLOCK = 2 * MIB")
-    one.ask(everything)
-    assert used(node) > before
-    one.ask("reset()")
-    assert used(node) == before
-    one.ask(everything)
-
-
 def test_a_context_takes_only_its_own_memory_with_it(node: SimulatedNode, one: Program) -> None:
     one.ask("a = alloc(5 * MIB)")
     before = used(node)

@@ -18,7 +18,6 @@ from simgpu.memory.programs import (
     program,
     used,
 )
-from support.simgpu import other_driver
 from support.steered import eventually
 
 pytestmark = pytest.mark.slow
@@ -53,18 +52,6 @@ def listed(node: SimulatedNode) -> dict[int, int]:
     return {each.pid: each.bytes for each in node.status()[0].processes}
 
 
-def test_it_leaves_its_card_with_its_context_and_comes_back_whole(
-    node: SimulatedNode, one: Program, caller: Caller
-) -> None:
-    one.ask("x = alloc(16 * MIB); write(x, bytes(range(256)) * 4096)")
-    steps = {"Lock": LOCKED, "Checkpoint": AWAY, "Restore": LOCKED, "Unlock": RUNS}
-    for step, state in steps.items():
-        assert caller.do(step, one.pid) == 0
-        assert caller.state(one.pid) == state
-        assert used(node) == (0 if state == AWAY else CONTEXT + 16 * MIB)
-    assert one.ask("same(x, bytes(range(256)) * 4096)")
-
-
 def test_what_is_away_is_not_listed_and_its_room_is_others(node: SimulatedNode, one: Program, caller: Caller) -> None:
     one.ask("x = alloc(700 * MIB)")
     assert (caller.do("Lock", one.pid), caller.do("Checkpoint", one.pid)) == (0, 0)
@@ -75,14 +62,6 @@ def test_what_is_away_is_not_listed_and_its_room_is_others(node: SimulatedNode, 
     eventually(lambda: not used(node), "the other's memory is gone")
     assert (caller.do("Restore", one.pid), caller.do("Unlock", one.pid)) == (0, 0)
     assert used(node) == CONTEXT + 700 * MIB
-
-
-def test_its_calls_wait_until_it_is_unlocked(one: Program, caller: Caller) -> None:
-    assert caller.do("Lock", one.pid) == 0
-    one.say("alloc(MIB) and None")
-    assert not one.has_answered(within_s=0.2)
-    assert caller.do("Unlock", one.pid) == 0
-    one.answer()
 
 
 def test_it_is_locked_once_its_work_is_done_and_stays_free_where_nobody_waits_for_that(
@@ -103,16 +82,6 @@ def test_steps_out_of_order_change_nothing(one: Program, caller: Caller) -> None
     assert caller.do("Checkpoint", one.pid) == 0
     assert [caller.do(step, one.pid) for step in ("Lock", "Checkpoint", "Unlock")] == [ILLEGAL_STATE] * 3
     assert caller.state(one.pid) == AWAY
-
-
-def test_managed_memory_is_refused_and_its_program_goes_on(one: Program, caller: Caller) -> None:
-    one.ask("x = managed(MIB)")
-    assert caller.do("Lock", one.pid) == 0
-    assert caller.do("Checkpoint", one.pid) == NOT_SUPPORTED
-    assert caller.state(one.pid) == LOCKED
-    assert caller.do("Restore", one.pid) == ILLEGAL_STATE
-    assert caller.do("Unlock", one.pid) == 0
-    one.ask("alloc(MIB) and None")
 
 
 def test_memory_that_another_process_has_open_is_refused(node: SimulatedNode, one: Program, caller: Caller) -> None:
@@ -137,27 +106,8 @@ def test_killed_at_any_step_it_leaves_nothing(
         next_one.ask("y = alloc(900 * MIB)")
 
 
-def test_who_asks_may_die_in_the_midst_and_another_goes_on(node: SimulatedNode, one: Program, caller: Caller) -> None:
-    one.ask("x = alloc(16 * MIB); write(x, 'kept')")
-    with program(node, device=None) as first:
-        dying = Caller(first)
-        assert dying.do("Lock", one.pid) == 0
-        first.say(f"call('cuCheckpointProcessCheckpoint', {one.pid}, bytes(64))")
-    assert caller.state(one.pid) in (LOCKED, AWAY)
-    if caller.state(one.pid) == LOCKED:
-        assert caller.do("Checkpoint", one.pid) == 0
-    assert (caller.do("Restore", one.pid), caller.do("Unlock", one.pid)) == (0, 0)
-    assert one.ask("text(x, 4)") == "kept"
-
-
 def test_of_a_process_without_a_context_there_is_none(node: SimulatedNode, caller: Caller) -> None:
     with program(node, device=None) as idle:
         idle.ask("call('cuInit', 0)")
         assert caller.do("Lock", idle.pid) == NOT_INITIALIZED
     assert caller.program.error(f"call('cuCheckpointProcessGetState', {idle.pid}, None)") == INVALID_VALUE
-
-
-def test_a_driver_before_570_has_no_checkpoints(node: SimulatedNode) -> None:
-    other_driver(node, "565.57.01")
-    with program(node) as held, program(node, device=None) as asking:
-        assert Caller(asking).do("Lock", held.pid) == NOT_SUPPORTED

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from partage_simgpu.node import SimulatedNode
@@ -10,8 +12,10 @@ from simgpu.memory.programs import (
     OUT_OF_MEMORY,
     UNAVAILABLE,
     Program,
+    program,
     used,
 )
+from support.simgpu import card, simulated_node
 
 pytestmark = pytest.mark.slow
 
@@ -38,6 +42,15 @@ def test_what_does_not_fit_is_refused_and_the_pointer_untouched(
     assert used(node) == before
     one.ask("free(filling)")
     one.ask(f'call("{name}", ctypes.byref(value), {arguments})')
+
+
+def test_an_instance_of_a_card_is_full_when_its_own_memory_is(tmp_path: Path) -> None:
+    divided = card("h100", mig=("1g.10gb", "1g.10gb"))
+    with simulated_node(tmp_path, cards=(divided,)) as node, program(node) as one:
+        index = next(number for number, status in node.status().items() if status.processes)
+        total = node.status()[index].total_bytes
+        assert one.ask("info()") == [total - used(node, index), total]
+        assert one.error(f"alloc({total})") == OUT_OF_MEMORY
 
 
 def test_absurd_sizes_do_not_fit(one: Program) -> None:

@@ -39,15 +39,6 @@ def account(program: Program) -> list[int]:
     return [program.ask(f"graph_memory({which})") for which in (GRAPH_USED, GRAPH_RESERVED)]
 
 
-def test_nothing_is_taken_before_the_launch(node: SimulatedNode, streaming: Program) -> None:
-    before = used(node)
-    streaming.ask(f"graph, _ = {BALANCED}")
-    assert used(node) == before
-    launch(streaming)
-    assert used(node) - before == 10 * MIB
-    assert account(streaming) == [0, 10 * MIB]
-
-
 def test_what_graphs_free_stays_for_their_next_launch_until_it_is_trimmed(
     node: SimulatedNode, streaming: Program
 ) -> None:

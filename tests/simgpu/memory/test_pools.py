@@ -12,28 +12,11 @@ from simgpu.memory.programs import (
     OUT_OF_MEMORY,
     RESERVED,
     THRESHOLD,
-    USED,
     Program,
     used,
 )
 
 pytestmark = pytest.mark.slow
-
-
-def test_memory_below_the_release_threshold_stays(node: SimulatedNode, one: Program) -> None:
-    before = used(node)
-    one.ask("pool = pool_of()")
-    one.ask(f"pool_set(pool, {THRESHOLD}, 64 * MIB)")
-    one.ask("addresses = [alloc_async(32 * MIB) for _ in range(4)]")
-    one.ask("[free_async(address) for address in addresses] and None")
-    one.ask("synchronize()")
-    assert used(node) - before == 64 * MIB
-    one.ask('call("cuMemPoolTrimTo", pool, 33 * MIB)')
-    assert used(node) - before == 64 * MIB
-    one.ask('call("cuMemPoolTrimTo", pool, 32 * MIB)')
-    assert used(node) - before == 32 * MIB
-    one.ask('call("cuMemPoolTrimTo", pool, 0)')
-    assert used(node) == before
 
 
 def test_other_streams_have_memory_again_once_the_work_before_its_free_is_done(one: Program) -> None:
@@ -81,19 +64,6 @@ def test_a_full_card_makes_pools_give_back_what_they_keep(node: SimulatedNode, o
     assert one.error("alloc_async(500 * MIB)") == OUT_OF_MEMORY
 
 
-def test_a_pool_grows_by_what_is_missing_behind_what_it_has(node: SimulatedNode, one: Program) -> None:
-    before = used(node)
-    one.ask("a, b, c = alloc_async(1), alloc_async(MIB), alloc_async(33 * MIB)")
-    assert used(node) - before == one.ask(f"pool_get(pool_of(), {RESERVED})") == 64 * MIB
-    assert one.ask(f"pool_get(pool_of(), {USED})") == 34 * MIB + 1
-    one.ask("free_async(c)")
-    one.ask("synchronize()")
-    assert used(node) - before == 32 * MIB
-    one.ask("[free_async(each) for each in (a, b)] and None")
-    one.ask("synchronize()")
-    assert used(node) == before
-
-
 def test_what_lies_where_a_pool_grew_is_one_piece_for_programs(one: Program) -> None:
     one.ask("a, b = alloc_async(20 * MIB), alloc_async(14 * MIB)")
     one.ask("write(b + 12 * MIB - 3, 'on both sides')")
@@ -109,27 +79,6 @@ def test_what_a_pool_keeps_is_not_given_back_while_it_grows_on_a_full_card(node:
     one.ask("free(b)")
     one.ask("alloc_async(80 * MIB)")
     assert one.ask(f"pool_get(pool_of(), {RESERVED})") == 96 * MIB
-
-
-def test_nothing_can_be_had_of_a_pool_and_costs_nothing(node: SimulatedNode, one: Program) -> None:
-    before = used(node)
-    one.ask("alloc_async(0)")
-    one.ask('told("cuMemAllocFromPoolAsync_ptsz", 0, pool_of(), 0)')
-    assert used(node) == before
-    assert one.error("make_pool(device=99)") == INVALID_VALUE
-
-
-def test_the_default_pool_cannot_be_destroyed_and_another_can_be_chosen(one: Program) -> None:
-    assert one.error('call("cuMemPoolDestroy", pool_of())') == INVALID_VALUE
-    one.ask("pool = make_pool()")
-    one.ask('call("cuDeviceSetMemPool", 0, pool)')
-    assert one.ask('told("cuDeviceGetMemPool", 0)') == one.ask("pool")
-    assert one.ask('told("cuMemGetMemPool", location(), PINNED)') == one.ask("pool")
-    one.ask("alloc_async(MIB)")
-    assert one.ask(f"pool_get(pool, {RESERVED})") == CHUNK
-    one.ask('call("cuMemPoolDestroy", pool)')
-    assert one.ask('told("cuDeviceGetMemPool", 0)') == one.ask("pool_of()")
-    assert one.ask('told("cuMemGetDefaultMemPool", location(), PINNED)') == one.ask("pool_of()")
 
 
 def test_pools_are_only_chosen_for_their_own_device(one: Program) -> None:

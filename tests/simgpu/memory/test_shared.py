@@ -62,13 +62,6 @@ def test_memory_outlives_its_free_and_is_not_written_over(node: SimulatedNode, o
     assert used(node) == 2 * 64 * MIB + 6 * 4 * MIB
 
 
-def test_a_handle_of_freed_memory_opens_nothing(one: Program, two: Program) -> None:
-    one.ask("a = alloc(3 * MIB)")
-    handle = one.ask("ipc_handle(a)")
-    one.ask("free(a)")
-    assert two.error(f"ipc_open('{handle}')") == INVALID_VALUE
-
-
 FORGED = (
     (0, "00" * 4),
     (4, "03000000"),
@@ -119,16 +112,6 @@ def test_virtual_memory_travels_as_a_descriptor(node: SimulatedNode, one: Progra
         assert used(node) == before + 64 * MIB
         two.ask("unmap(b, 4 * MIB)")
         assert used(node) == before + 64 * MIB - 4 * MIB
-
-
-def test_a_descriptor_imported_at_home_is_another_handle_of_the_same_memory(node: SimulatedNode, one: Program) -> None:
-    before = used(node)
-    one.ask("h = create(4 * MIB, shared=True)")
-    assert one.ask("import_memory(export_memory(h))") == one.ask("h")
-    one.ask("release(h)")
-    assert used(node) - before == 4 * MIB
-    one.ask("release(h)")
-    assert used(node) == before
 
 
 def test_memory_that_was_not_made_for_it_is_not_exported(one: Program) -> None:

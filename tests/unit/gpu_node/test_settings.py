@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from partage_gpu.node.settings import GpuSettings, settings_from
+from partage_gpu.node.settings import ATTACH, CAPABILITIES, GpuSettings, settings_from
 from partage_plugins.testing.examples import container
 from partage_plugins.testing.fixtures import PluginHosts
 from unit.gpu_node.nodes import FIRST, granted
@@ -49,3 +51,21 @@ def test_a_mistake_is_one_line_at_the_start_and_refuses_cards_and_nothing_else(
     assert not host.started.kinds
     with pytest.raises(Exception, match="no plugin for gpu is in force on this node"):
         host.adjust(container(), granted(FIRST))
+
+
+# ---- The configuration page lists them -------------------------------------------------------------------------------
+
+
+_PAGE = (Path(__file__).parents[3] / "docs/configuration.md").read_text()
+
+
+def test_every_variable_has_a_row() -> None:
+    for name in (ATTACH, CAPABILITIES):
+        assert f"\n| `{name}` |" in _PAGE
+
+
+def test_every_way_has_a_row_and_can_be_set() -> None:
+    rows = _PAGE.partition("| way |")[2].partition("\n\n")[0].splitlines()
+    ways = [row.split("`")[1] for row in rows if row.startswith("| `")]
+    assert [settings_from({ATTACH: way}).attach for way in ways] == ways
+    assert ways == ["cdi", "nvidia-cdi", "nvidia-env", "raw"]

@@ -11,7 +11,7 @@ from partage_isolation.names import BudgetKey, own_budget
 from unit.isolation.ledger.keeping import KEY, MIB, Kept, charged, ledger_of, process_of, restarted, sample
 
 GIB = 1 << 30
-NAME, OTHER_NAME, NUMBER = 4711, 4712, 7
+NAME, NUMBER = 4711, 7
 SIZE = 100 * MIB
 PIECE = Shared(NAME, NUMBER, SIZE)
 GIVEN = Shared(0, NUMBER, SIZE, SIZE)

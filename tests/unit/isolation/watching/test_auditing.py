@@ -89,19 +89,14 @@ def test_a_card_that_does_not_answer_neither_convicts_nor_acquits(wrong: Round) 
     assert story.kinds(wrong) != [set()]
 
 
-def test_a_process_that_execs_each_round_is_never_the_same() -> None:
-    rounds = [
-        seen(books=container(), uses={7: 500 * MIB}, sights=(sight(7, library=False, born=Birth(100, image)),))
-        for image in range(10)
-    ]
-    assert Story().kinds(*rounds) == [set()] * 10
+EXECS = [Birth(100, image) for image in range(10)]
+REUSED = [Birth(start, 1) for start in range(10)]
 
 
-def test_a_pid_that_is_another_process_each_round_is_never_the_same() -> None:
-    rounds = [
-        seen(books=container(), uses={7: 500 * MIB}, sights=(sight(7, library=False, born=Birth(start, 1)),))
-        for start in range(10)
-    ]
+@pytest.mark.parametrize("births", [EXECS, REUSED], ids=["it execs", "another process has its PID"])
+def test_one_that_is_another_program_each_round_is_never_the_same(births: list[Birth]) -> None:
+    sights = (sight(7, library=False, born=born) for born in births)
+    rounds = [seen(books=container(), uses={7: 500 * MIB}, sights=(each,)) for each in sights]
     assert Story().kinds(*rounds) == [set()] * 10
 
 

@@ -69,8 +69,7 @@ async def asked_ms(server: ApiServer, claim: Json) -> float:
 async def prepared_ms(stage: DraStage, claims: list[Json]) -> list[tuple[float, float]]:
     """Prepares and unprepares each claim once; returns each time with that of the request to the API server."""
     channel = Channel(path=str(stage.machine.path(f"/{DRA_SOCKET}")))
-    control = stage.rig.control
-    access = Access.find(control.identities.kubeconfig(stage.rig.cluster.identity, control.server))
+    access = Access.find(stage.rig.cluster.kubectl.kubeconfig)
     found = list[tuple[float, float]]()
     async with ApiServer(access, user_agent="bench-dra") as server:
         await asked_ms(server, claims[0])  # the driver has an open connection, too

@@ -148,15 +148,14 @@ def told(course: Course, wrong: Sequence[Wrong], unproved: Sequence[str]) -> int
 
 
 async def lived_through(plan: Plan, chain: Chain, papers: Papers) -> int:
-    control, cluster = chain.rig.control, chain.rig.cluster
+    cluster = chain.rig.cluster
     cluster.api.create(NAMESPACES.at(), {"metadata": {"name": NAMESPACE}})
     cluster.api.create(PRIORITY_CLASSES.at(), PRIORITY_CLASS)
     cluster.api.create(QUOTAS.at(TEAM), {"metadata": {"name": "team"}, "spec": {"hard": QUOTA}})
     cluster.api.create(QUOTAS.at(TEAM), {"metadata": {"name": "urgent"}, "spec": FOR_NOBODY})
     card, bare, asks = await asyncio.to_thread(on_nodes, chain)
-    own = await asyncio.to_thread(Access.find, control.identities.kubeconfig(account(cluster), control.server))
-    alice = control.identities.client(ALICE)
-    hers = await asyncio.to_thread(Access.find, control.identities.kubeconfig(alice, control.server))
+    own = await asyncio.to_thread(Access.find, account(cluster))
+    hers = await asyncio.to_thread(Access.find, cluster.as_person(ALICE).kubectl.kubeconfig)
     async with (
         ApiServer(own, user_agent="soak", connections=AT_ONCE + 8, deadline_s=60) as admin,
         ApiServer(hers, user_agent="alice", connections=8, deadline_s=60) as user,

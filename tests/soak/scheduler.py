@@ -169,8 +169,8 @@ class Soak:
 async def lived_through(plan: Plan, control: ControlPlane, root: Path) -> int:
     add_pair(KeyFolders.at_root(root), Ed25519PrivateKey.generate())
     cluster = Cluster(control)
-    scheduler = control.identities.kubeconfig(cluster.as_account(SCHEDULER).identity, control.server)
-    own = await asyncio.to_thread(Access.find, control.identities.kubeconfig(account(cluster), control.server))
+    scheduler = cluster.as_account(SCHEDULER).kubectl.kubeconfig
+    own = await asyncio.to_thread(Access.find, account(cluster))
     cluster.close()
     replicas = [Replica(name, scheduler, root, lease_s=plan.lease_s) for name in ("one", "two")]
     try:

@@ -12,6 +12,7 @@ a broker. The template FPGA plugin is installed on both sides, as a package woul
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -23,13 +24,14 @@ from typing import Any, Final, Literal
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from partage_base.keyring import KeyFolders, add_pair, load_public_keys
+from partage_base.keyring import KeyFolders, load_public_keys
 from partage_dialects.settings import NVIDIA_GPU
 from partage_gpu.allocator.plan import NAMESPACES as EXCLUSION_NAMESPACES
 from partage_isolation.wire.messages import ContainerReport
 from partage_plugins.api import GPU, Allocation, ContainerName, GpuGrant
 from partage_plugins.api.keys import ALLOCATION, SIGNATURE
 from partage_plugins.codecs import decode_allocation, verify
+from rig.client.cluster import Cluster
 from rig.client.manifests import a_pod
 from rig.client.pods import Pod
 from rig.client.resources import LEASES
@@ -39,13 +41,14 @@ from rig.identity.people import OUR_NAMESPACE, SCHEDULER, TEAM
 from rig.nodes.node import Node, NodeSettings
 from rig.patience import patience_s
 from rig.rig import Rig, RigSettings, running
-from support import procfs
+from support.advertiser_stage import PORT as ADVERTISER_PORT
 from support.advertiser_stage import AdvertiserStage
 from support.cluster_stage import ClusterStage
+from support.crishim import PORT as CRISHIM_PORT
 from support.crishim import SOCKET
-from support.crishim_stage import PLUGINS_FOLDER, add_board, crishim, plugin_files, public_file
-from support.isolation_stage import ENV, IMAGE, SERVING, equip, image, limits_of
-from support.scheduler_process import SchedulerProcess
+from support.crishim_stage import PLUGINS_FOLDER, add_board, crishim, distribution, plugin_files, public_file
+from support.isolation_stage import BROKER_PORT, ENV, IMAGE, SERVING, equip, image, limits_of
+from support.scheduler_process import SchedulerProcess, new_key
 
 NvidiaGpu = Literal["kubelet", "whole", "hami"]
 NODES: Final = ("n1", "n2")
@@ -55,52 +58,34 @@ EXCLUDING: Final = "excluding"
 """The one namespace allowed to use exclusions with parts of cards; tests that need it create it."""
 PLUGINS: Final = "[partage.scheduler]\nfpga = partage_fpga_template.scheduler:FpgaScheduler\n"
 FOUND_WRONG: Final = 3
+PORTS: Final = {"advertiser": ADVERTISER_PORT, "broker": BROKER_PORT, "crishim": CRISHIM_PORT}
+"""Ports of the daemons' metrics."""
 QUICK: Final = ("--lease-s", "4", "--renew-s", "3", "--retry-s", "0.5", "--back-off-s", "0.5", "--most-back-off-s", "2")
 
 
-class Scheduler(SchedulerProcess):
+def scheduler_of(
+    cluster: Cluster,
+    root: Path,
+    *flags: str,
+    nvidia_gpu: NvidiaGpu = "kubelet",
+    module: str = "partage_scheduler",
+) -> SchedulerProcess:
     """The scheduler with a third-party plugin beside ours; `nvidia_gpu` says which dialect owns `nvidia.com/gpu`."""
-
-    def __init__(
-        self,
-        kubeconfig: Path,
-        root: Path,
-        flags: Sequence[str] = (),
-        *,
-        nvidia_gpu: NvidiaGpu = "kubelet",
-        module: str = "partage_scheduler",
-    ) -> None:
-        super().__init__(kubeconfig, root, "--log-format", "text", *QUICK, *flags, module=module)
-        self._nvidia_gpu = nvidia_gpu
-        self._plugins = root / "plugins"
-        self._install()
-
-    @property
-    def env(self) -> Mapping[str, str]:
-        path = os.pathsep.join((str(self._plugins), os.environ.get("PYTHONPATH", "")))
-        said = {NVIDIA_GPU: self._nvidia_gpu, EXCLUSION_NAMESPACES: EXCLUDING}
-        return {**os.environ, "PYTHONPATH": path, **said}
-
-    @property
-    def descriptors(self) -> int:
-        return procfs.descriptors(self.pid)
-
-    @property
-    def rss_bytes(self) -> int:
-        return procfs.status(self.pid, "VmRSS") << 10
-
-    def _install(self) -> None:
-        folder = self._plugins / "more-1.dist-info"
-        folder.mkdir(parents=True)
-        (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: more\nVersion: 1\n")
-        (folder / "entry_points.txt").write_text(PLUGINS)
+    plugins = root / "plugins"
+    for path, text in distribution(PLUGINS).items():
+        (plugins / path).parent.mkdir(parents=True, exist_ok=True)
+        (plugins / path).write_text(text)
+    python_path = os.pathsep.join((str(plugins), os.environ.get("PYTHONPATH", "")))
+    env = {"PYTHONPATH": python_path, NVIDIA_GPU: nvidia_gpu, EXCLUSION_NAMESPACES: EXCLUDING}
+    kubeconfig = cluster.as_account(SCHEDULER).kubectl.kubeconfig
+    return SchedulerProcess(kubeconfig, root, "--log-format", "text", *QUICK, *flags, module=module, env=env)
 
 
 @dataclass
 class Chain(ClusterStage):
     """The cluster, as its users and its administrator see it."""
 
-    scheduler: Scheduler
+    scheduler: SchedulerProcess
     root: Path
     advertisers: dict[str, AdvertiserStage] = field(default_factory=dict[str, AdvertiserStage])
 
@@ -141,10 +126,23 @@ class Chain(ClusterStage):
         return done.stderr
 
     def _partage(self, *words: str) -> subprocess.CompletedProcess[str]:
-        own = self.rig.control.identities.kubeconfig(self.rig.cluster.identity, self.rig.control.server)
-        argv = (sys.executable, "-P", "-m", "partage_cli", "--root", str(self.root), *words, "--kubeconfig", str(own))
+        own = str(self.rig.cluster.kubectl.kubeconfig)
+        argv = (sys.executable, "-P", "-m", "partage_cli", "--root", str(self.root), *words, "--kubeconfig", own)
         env = self.scheduler.env
         return subprocess.run(argv, capture_output=True, text=True, timeout=patience_s(), check=False, env=env)
+
+    @property
+    def scheduler_address(self) -> str:
+        """The metrics address of the running scheduler, which chose a free port."""
+        found: list[str] = re.findall(r"metrics are served.*?(127\.0\.0\.1:\d+)", self.scheduler.said)
+        return found[-1]
+
+    def targets(self) -> Mapping[str, Mapping[str, str]]:
+        """Metrics addresses of all daemons, with the labels that a PodMonitor would add."""
+        found = {self.scheduler_address: {"node": "control"}}
+        for name, node in self.rig.nodes.items():
+            found |= {f"{node.machine.addresses.ip}:{port}": {"node": name} for port in PORTS.values()}
+        return found
 
 
 @contextmanager
@@ -165,8 +163,7 @@ def chained(  # noqa: PLR0913 - said once, and by name
 
     `scheduler` is the module to run as the scheduler.
     """
-    key = Ed25519PrivateKey.generate()
-    add_pair(KeyFolders.at_root(root), key)
+    key = new_key(root)
     settings = RigSettings(
         nodes={name: _node(name, key, profile) for name in nodes},
         control=control or ControlSettings(),
@@ -174,9 +171,7 @@ def chained(  # noqa: PLR0913 - said once, and by name
     )
     with running(settings, say=say, keep_logs=keep_logs) as rig:
         rig.registry.push(image(), IMAGE)
-        identity = rig.cluster.as_account(SCHEDULER).identity
-        kubeconfig = rig.control.identities.kubeconfig(identity, rig.control.server)
-        process = Scheduler(kubeconfig, root, flags, nvidia_gpu=nvidia_gpu, module=scheduler)
+        process = scheduler_of(rig.cluster, root, *flags, nvidia_gpu=nvidia_gpu, module=scheduler)
         chain = Chain(rig, process, root)
         try:
             for name, node in rig.nodes.items():

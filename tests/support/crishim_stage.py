@@ -106,10 +106,15 @@ def node_settings(*keys: Ed25519PrivateKey) -> NodeSettings:
 
 
 def plugin_files() -> dict[str, str]:
-    plugins = "[partage.node]\nfpga = partage_fpga_template.node:FpgaNode\n"
+    found = distribution("[partage.node]\nfpga = partage_fpga_template.node:FpgaNode\n")
+    return {f"{PLUGINS_FOLDER}/{path}": text for path, text in found.items()}
+
+
+def distribution(entry_points: str) -> dict[str, str]:
+    """The files of an installed package with these entry points, by path."""
     return {
-        f"{PLUGINS_FOLDER}/more-1.dist-info/METADATA": "Metadata-Version: 2.1\nName: more\nVersion: 1\n",
-        f"{PLUGINS_FOLDER}/more-1.dist-info/entry_points.txt": plugins,
+        "more-1.dist-info/METADATA": "Metadata-Version: 2.1\nName: more\nVersion: 1\n",
+        "more-1.dist-info/entry_points.txt": entry_points,
     }
 
 

@@ -31,7 +31,6 @@ from rig.machine.components import Component
 from rig.nodes.node import Daemon
 from support.bytecode import BYTECODE
 from support.chain_stage import Chain
-from support.chain_targets import scheduler_address
 from support.crishim_stage import KEYS, allocation, public_file, whole
 from support.isolation_stage import ask, broker
 from support.machine_image import workloads
@@ -59,7 +58,7 @@ def component(chain: Chain, daemon: str) -> Component:
 
 def start_again(chain: Chain) -> None:
     """Start the scheduler at the address that Prometheus scrapes."""
-    chain.scheduler.start("--metrics-address", scheduler_address(chain))
+    chain.scheduler.start("--metrics-address", chain.scheduler_address)
 
 
 def card(chain: Chain) -> CardId:

@@ -6,15 +6,26 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 from bench.scheduling.racing import Processes, Race, raced, waiting
-from partage_base.kube import ApiServer
+from partage_base.kube import Access, ApiServer
+from rig.client.cluster import Cluster
+from rig.control.plane import ControlPlane
+from rig.identity.people import SCHEDULER
 from rig.machine.components import Component
+from support.scheduler_process import new_key
 
 Started = Callable[[], AbstractContextManager[int]]
 """Starts a scheduler, yields its process id, and ends it."""
+
+
+def joined(control: ControlPlane, root: Path) -> tuple[Path, Access]:
+    """The scheduler's kubeconfig, with a key that it signs with below `root`, and the administrator's access."""
+    new_key(root)
+    with closing(Cluster(control)) as cluster:
+        return cluster.as_account(SCHEDULER).kubectl.kubeconfig, Access.find(cluster.kubectl.kubeconfig)
 
 
 async def turn(server: ApiServer, started: Started, named: str, most: int, others: Processes) -> Sequence[Race]:

@@ -18,7 +18,6 @@ from rig.client.pods import Pod
 from rig.client.wait import until
 from rig.patience import patience_s
 from support.chain_stage import Chain
-from support.chain_targets import targets
 from support.faults import NODE, not_in_force
 from support.isolation_stage import ask
 from support.prometheus import Prometheus, prometheus
@@ -70,7 +69,7 @@ class Asked:
 
 @pytest.fixture
 def asked(chain: Chain, tmp_path: Path) -> Iterator[Asked]:
-    with prometheus(tmp_path / "prometheus", targets(chain)) as there:
+    with prometheus(tmp_path / "prometheus", chain.targets()) as there:
         yield Asked(chain, there)
 
 

@@ -28,11 +28,10 @@ from bench.scheduling.placing import Started, component, daemon, joined, turn
 from bench.scheduling.racing import Race, whole
 from partage_base.kube import Access, ApiServer, resource_claims_path
 from rig.client.cluster import Cluster
-from rig.client.resources import DEVICE_CLASSES, path_of
+from rig.client.resources import DEVICE_CLASSES
 from rig.control.plane import ControlPlane, control_plane
 from rig.control.settings import FOR_BENCHMARKS
-from rig.identity.permissions import delivered
-from support.claims_stage import FILES
+from rig.identity.permissions import CLAIMS_FILES, delivered
 from support.dra_stage import device_class
 
 NODES, PODS, TURNS = 500, 1_000, 2
@@ -104,8 +103,8 @@ def stock(control: ControlPlane) -> Allocators:
 
 def ours(control: ControlPlane, root: Path, policy: str) -> Allocators:
     with closing(Cluster(control)) as cluster:
-        for manifest in (each for file in FILES for each in delivered(file)):
-            cluster.api.create(path_of(manifest).rpartition("/")[0], manifest)
+        for manifest in (each for file in CLAIMS_FILES for each in delivered(file)):
+            cluster.api.apply(manifest)
     access, _ = joined(control, root)
     return Allocators(
         "partage-scheduler", partial(daemon, access, root, *_FLAGS, variables={"PARTAGE_GPU_POLICY": policy})

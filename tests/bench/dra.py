@@ -51,7 +51,7 @@ _NS_IN_MS: Final = 1e6
 def started_ms(stage: DraStage, name: str, *, with_claim: bool) -> float:
     fields: dict[str, Any] = {"image": IMAGE, "command": [FIRST, "start"]}
     began_ns = time.time_ns()
-    pod = stage.pod(name, devices(request(10, "16Mi")), **fields) if with_claim else stage.plain(name, **fields)
+    pod = stage.pod(name, devices(request(10, "16Mi")), **fields) if with_claim else stage.create_pod(name, **fields)
     pod.wait_succeeded()
     said = pod.logs().strip()
     pod.delete_and_wait(grace_s=0)

@@ -32,12 +32,11 @@ from partage_plugins.api import GPU, Allocation, ContainerName, GpuGrant
 from partage_plugins.api.keys import ALLOCATION, SIGNATURE
 from partage_plugins.codecs import decode_allocation, verify
 from rig.client.cluster import Cluster
-from rig.client.manifests import a_pod
 from rig.client.pods import Pod
 from rig.client.resources import LEASES
 from rig.client.wait import until
 from rig.control.settings import ControlSettings
-from rig.identity.people import OUR_NAMESPACE, SCHEDULER, TEAM
+from rig.identity.people import OUR_NAMESPACE, SCHEDULER
 from rig.nodes.node import Node, NodeSettings
 from rig.patience import patience_s
 from rig.rig import Rig, RigSettings, running
@@ -91,8 +90,7 @@ class Chain(ClusterStage):
 
     def pod(self, name: str, *, limits: Mapping[str, str], **said: Any) -> Pod:
         """A pod for our scheduler; its program allocates card memory on command."""
-        fields: dict[str, Any] = {"image": IMAGE, "command": SERVING, "scheduler": OURS, **said}
-        return self.rig.cluster.pods.create(TEAM, a_pod(name, limits=limits, **fields))
+        return self.create_pod(name, limits=limits, **{"image": IMAGE, "command": SERVING, "scheduler": OURS, **said})
 
     def allocation(self, pod: Pod) -> Allocation:
         """The pod's allocation; raises unless it is signed."""

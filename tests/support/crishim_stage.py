@@ -30,9 +30,9 @@ from partage_plugins.api import (
 )
 from partage_plugins.api.keys import ALLOCATION
 from partage_plugins.codecs import encode_inventory, key_id
-from rig.client.manifests import a_pod
 from rig.client.pods import Pod
 from rig.client.wait import until
+from rig.identity.people import TEAM
 from rig.machine.components import Component
 from rig.nodes.machine import Machine
 from rig.nodes.node import Daemon, NodeSettings
@@ -43,7 +43,6 @@ from support.crishim import SOCKET
 from support.metrics import figures
 from unit.gpu_node.nodes import CARDS, FIRST, LIBRARIES, SECOND, VERSION, card, information
 
-TEAM: Final = "team-a"
 NODE: Final = "n1"
 KEYS: Final = "/etc/partage/keys.d"
 INVENTORY: Final = "/run/partage/inventory.json"
@@ -190,12 +189,10 @@ class Stage(ClusterStage):
         return f"{what}-{next(self._names)}"
 
     def idle_pod(self, what: str = "idle", **said: Any) -> Pod:
-        fields: dict[str, Any] = {"image": "busybox", "command": IDLE, "node": NODE, **said}
-        return self.rig.cluster.pods.create(TEAM, a_pod(self.name(what), **fields))
+        return self.create_pod(self.name(what), **{"image": "busybox", "command": IDLE, "node": NODE, **said})
 
     def unbound_pod(self, what: str = "train", **said: Any) -> Pod:
-        fields: dict[str, Any] = {"image": "busybox", "command": IDLE, "scheduler": "nobody", **said}
-        return self.rig.cluster.pods.create(TEAM, a_pod(self.name(what), **fields))
+        return self.create_pod(self.name(what), **{"image": "busybox", "command": IDLE, "scheduler": "nobody", **said})
 
     def granted_pod(self, *grants: GpuGrant, gen: int = 1, key: Ed25519PrivateKey | None = None, **said: Any) -> Pod:
         """A pod bound with these grants for its container."""
@@ -220,7 +217,7 @@ class Stage(ClusterStage):
         """Delete all pods at once, and wait for those that hold cards."""
         holders = {pod.uid for pod in self.rig.cluster.pods.list(TEAM) if ALLOCATION in pod.annotations}
         made = self.rig.cluster.pods.end_made()
-        uids = {each.pod for each in self.containers() if each.running}
+        uids = {each.pod for each in self.running()}
         for pod in made:
             if pod.uid in uids & holders:
                 pod.wait_gone()
@@ -254,9 +251,7 @@ class Stage(ClusterStage):
     def kill_container(self, pod: Pod, container: str = "main") -> None:
         """Kill the container's process like a crash; kubelet restarts it."""
         before = pod.container(container).get("restartCount", 0)
-        found = next(
-            each for each in self.containers() if (each.pod, each.name) == (pod.uid, container) and each.running
-        )
+        found = next(each for each in self.running() if (each.pod, each.name) == (pod.uid, container))
         self.crictl("stop", "--timeout", "0", found.id)
         until(
             f"{pod.name}'s container is known to have ended",

@@ -23,9 +23,7 @@ from partage_plugins.api.gpu import RESERVATIONS
 from partage_plugins.api.keys import CONTAINER, GPU_MEMORY, GPU_MILLI
 from partage_plugins.codecs import decode_container
 from rig import images
-from rig.client.manifests import a_pod
 from rig.client.pods import Pod
-from rig.client.resources import NAMESPACES, ROLE_BINDINGS, ROLES
 from rig.client.wait import until
 from rig.identity.people import TEAM
 from rig.identity.permissions import delivered
@@ -39,7 +37,6 @@ CARDS: Final = 2
 QUIET_S: Final = 2.0
 _SAMPLE_EVERY_S: Final = 0.1
 _SOCKETS: Final = ("/var/lib/kubelet/pod-resources/kubelet.sock", "/run/containerd/containerd.sock")
-_PRIORITY_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
 OnCard = tuple[str, str]
 """A card, and the id of a container of ours on it."""
 
@@ -50,8 +47,7 @@ class Pools:
 
     def native(self, name: str) -> Pod:
         """A pod that requests a card from kubelet."""
-        made = a_pod(name, image="busybox", command=IDLE, limits={RESOURCE: "1"})
-        return self.chain.rig.cluster.pods.create(TEAM, made)
+        return self.chain.create_pod(name, image="busybox", command=IDLE, limits={RESOURCE: "1"})
 
     def share(self, name: str, milli: int) -> Pod:
         return self.chain.pod(name, limits={GPU_MILLI: str(milli), GPU_MEMORY: "1Gi"})
@@ -88,14 +84,9 @@ def pooled(root: Path, *, say: Callable[[str], None], keep_logs: Path | None = N
 
 def _allow(chain: Chain) -> None:
     """Create what `manifests/reservations` delivers."""
-    api = chain.rig.cluster.api
-    (namespace,) = delivered("reservations/namespace.yaml")
-    role, binding = delivered("reservations/rbac.yaml")
-    (priority,) = delivered("reservations/priorityclass.yaml")
-    api.create(NAMESPACES.at(), namespace)
-    api.create(_PRIORITY_CLASSES, priority)
-    api.create(ROLES.at(RESERVATIONS), role)
-    api.create(ROLE_BINDINGS.at(RESERVATIONS), binding)
+    for file in ("namespace", "priorityclass", "rbac"):
+        for manifest in delivered(f"reservations/{file}.yaml"):
+            chain.rig.cluster.api.apply(manifest)
 
 
 class Witness:

@@ -115,10 +115,7 @@ def test_an_allocation_that_is_too_large_is_told_in_an_event(stage: Stage) -> No
         "Error: partage: this pod's allocation cannot be read: $ is not what is allowed there: at most 262144 bytes; "
         f"{SUCCESSOR}"
     )
-    until(
-        "an event tells of it",
-        lambda: None if sentence in [each.message for each in pod.events()] else str(pod.events()),
-    )
+    pod.wait_event(sentence)
     pod.delete_and_wait(grace_s=0)
 
 

@@ -55,12 +55,12 @@ def cat(stage: Stage, pod: Pod) -> Generator[subprocess.Popen[str]]:
 
 def ids(stage: Stage, pods: list[Pod]) -> dict[str, str]:
     """The running container of each pod."""
-    return {each.pod: each.id for each in stage.containers() if each.running and each.pod in {pod.uid for pod in pods}}
+    return {each.pod: each.id for each in stage.running() if each.pod in {pod.uid for pod in pods}}
 
 
 def doubled(stage: Stage) -> list[tuple[str, str]]:
     """Pairs of pod and container name with more than one running container."""
-    running = Counter((each.pod, each.name) for each in stage.containers() if each.running)
+    running = Counter((each.pod, each.name) for each in stage.running())
     return [who for who, count in running.items() if count > 1]
 
 

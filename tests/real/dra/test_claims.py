@@ -63,7 +63,7 @@ def test_an_allocation_that_gives_more_than_the_card_has_is_refused_in_words(sta
     stage.claim("forged", devices(request(700, "1Gi")))
     stage.allocate("forged", allocation)
     pod = stage.pod("second", claim="forged", node=stage.node.name)
-    stage.wait_said(pod, "would have 1400 milli of 1000 together")
+    pod.wait_event("would have 1400 milli of 1000 together")
 
 
 def test_a_claim_that_is_deleted_by_force_leaves_nothing_behind(stage: DraStage) -> None:

@@ -65,7 +65,7 @@ def test_containers_that_name_one_request_each_have_all_of_the_claim_and_kubelet
     named = {name: {"resources": {"claims": [{"name": "gpu", "request": name}]}} for name in "ab"}
     containers = [a_container(name, image=IMAGE, command=SERVING, more=more) for name, more in named.items()]
     claims = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "both"}]}
-    pod = stage.plain("two", containers=containers, spec=claims)
+    pod = stage.create_pod("two", containers=containers, spec=claims)
     pod.wait_running()
     assert [len(cards_in(pod, name)) for name in "ab"] == [2, 2]
     told = {each.container: {one.device for one in each.given} for each in served(stage) if each.pod == "two"}
@@ -92,7 +92,7 @@ def test_without_its_file_no_container_of_a_claim_starts(stage: DraStage) -> Non
     kept = file.read_bytes()
     file.unlink()
     second = stage.pod("file-b", claim="file", node=stage.node.name)
-    stage.wait_said(second, f"unresolvable CDI devices {CLAIM_KIND}={uid}")
+    second.wait_event(f"unresolvable CDI devices {CLAIM_KIND}={uid}")
     file.write_bytes(kept)
     second.wait_running()
     assert ask(second, "take 2000") != "took 2000"

@@ -14,7 +14,7 @@ from partage_plugins.api.claims import DRIVER
 from partage_plugins.codecs import decode_inventory, encode_inventory
 from partage_plugins.codecs.quantity import parse_quantity
 from rig.client.pods import Pod
-from rig.client.resources import DEVICE_CLASSES, RESOURCE_CLAIMS, Json
+from rig.client.resources import DEVICE_CLASSES, PRIORITY_CLASSES, RESOURCE_CLAIMS, Json
 from rig.client.wait import until
 from rig.identity.people import TEAM
 from support.crishim_stage import INVENTORY
@@ -23,7 +23,6 @@ from support.isolation_stage import IMAGE, SERVING, seen
 from support.simgpu_stage import UUIDS
 
 H100, L4 = map(CardId, UUIDS)
-PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 DEVICE_TAINT_RULES = "/apis/resource.k8s.io/v1/devicetaintrules"
 NO_ROOM = "cannot allocate all claims"
 
@@ -129,14 +128,14 @@ def test_cards_of_one_request_are_never_one_card(stage: DraStage) -> None:
 def test_a_higher_priority_sends_nobody_away(stage: DraStage) -> None:
     holders = [started(stage, f"holds-{number}", request(900, "1Gi")) for number in range(len(UUIDS))]
     high = {"metadata": {"name": "high"}, "value": 1000}
-    stage.rig.cluster.api.create(PRIORITY_CLASSES, high)
+    stage.rig.cluster.api.create(PRIORITY_CLASSES.at(), high)
     try:
         waits = wait_without_room(stage, "waits", request(800, "1Gi"), spec={"priorityClassName": "high"})
         assert [pod.refresh()["status"]["phase"] for pod in holders] == ["Running"] * len(holders)
         holders[0].delete_and_wait()
         waits.wait_running()
     finally:
-        stage.rig.cluster.api.delete(f"{PRIORITY_CLASSES}/high")
+        stage.rig.cluster.api.delete(PRIORITY_CLASSES.at(name="high"))
 
 
 @pytest.mark.extended("what Kubernetes does by itself")
@@ -145,7 +144,7 @@ def test_a_resource_of_the_class_counts_whole_cards(stage: DraStage) -> None:
 
     def asking(name: str, count: str) -> Pod:
         limits = {f"deviceclass.resource.kubernetes.io/{CLASS}": count}
-        return stage.plain(name, image=IMAGE, command=SERVING, limits=limits)
+        return stage.create_pod(name, image=IMAGE, command=SERVING, limits=limits)
 
     whole = asking("whole", "1")
     whole.wait_running()
@@ -225,13 +224,11 @@ def parted(stage: DraStage) -> Iterator[DraStage]:
     classes = [part_class(2), part_class(4)]
     for each in classes:
         stage.rig.cluster.api.create(DEVICE_CLASSES.at(), each)
-    stage.kill_driver()
-    stage.start_driver("--parts", f"{L4}=2+4")
+    stage.replace_driver("--parts", f"{L4}=2+4")
     until("the parts are published", lambda: None if len(parts(stage)) == 6 else str(parts(stage)))
     yield stage
     stage.clear()
-    stage.kill_driver()
-    stage.start_driver()
+    stage.replace_driver()
     until("the whole card is published", lambda: None if not parts(stage) else "not yet")
     for each in classes:
         stage.rig.cluster.api.delete(DEVICE_CLASSES.at(name=each["metadata"]["name"]))
@@ -244,7 +241,7 @@ def parts(stage: DraStage) -> list[str]:
 def test_pods_without_claims_get_fixed_parts_by_a_resource_and_never_more_than_the_card(parted: DraStage) -> None:
     def asking(name: str, of: int) -> Pod:
         limits = {f"gpu.partage.dev/1of{of}": "1"}
-        return parted.plain(name, image=IMAGE, command=SERVING, limits=limits)
+        return parted.create_pod(name, image=IMAGE, command=SERVING, limits=limits)
 
     half, *quarters = asking("half", 2), asking("quarter-a", 4), asking("quarter-b", 4)
     for pod in (half, *quarters):

@@ -26,9 +26,8 @@ def claiming(lasting_stage: IsolationStage) -> Iterator[DraStage]:
     stage = DraStage(rig, lasting_stage.node.run(dra_driver(rig)), lasting_stage.brokers[-1])
     stage.wait_published()
     yield stage
-    stage.kill_driver()
-    for each in stage.slices():
-        rig.cluster.api.delete(RESOURCE_SLICES.at(name=each["metadata"]["name"]))
+    stage.driver.kill()
+    rig.cluster.api.delete(RESOURCE_SLICES.at())
     rig.cluster.api.delete(DEVICE_CLASSES.at(name=CLASS))
     lasting_stage.replace()
     machine.write(INVENTORY, inventory())

@@ -159,6 +159,14 @@ class Pod:
         self.wait(f"says {words!r}", why_not, within_s)
         return str(self.condition("PodScheduled")["message"])
 
+    def wait_event(self, words: str) -> None:
+        """Wait until one of its Events has these words."""
+
+        def why_not(_: Json) -> str | None:
+            return None if any(words in str(event) for event in self.events()) else "none has"
+
+        self.wait(f"has an event with {words!r}", why_not)
+
     def wait_running(self, within_s: float = PATIENCE_S) -> None:
         """Wait until all its containers run; fails at once if the pod has terminated."""
         self.wait("runs", _why_not_running, within_s)

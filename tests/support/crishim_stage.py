@@ -182,6 +182,10 @@ class Stage(ClusterStage):
 
     key: Ed25519PrivateKey
     crishim: Component
+    flags: tuple[str, ...] = ()
+    """Of every further crishim, unless it is started with others."""
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Of every further crishim."""
     number: int = 0
     _names: itertools.count[int] = field(default_factory=itertools.count)
 
@@ -226,7 +230,12 @@ class Stage(ClusterStage):
         """Start a new crishim that takes over the socket; the earlier one still runs, and ends by itself."""
         former = self.machine.path(SOCKET)
         self.number += 1
-        daemon = crishim(self.number, *flags, env=env, former=former.stat().st_ino if former.exists() else None)
+        daemon = crishim(
+            self.number,
+            *(flags or self.flags),
+            env={**self.env, **(env or {})},
+            former=former.stat().st_ino if former.exists() else None,
+        )
         before, self.crishim = self.crishim, self.node.run(daemon)
         return before
 

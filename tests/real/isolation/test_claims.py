@@ -23,7 +23,7 @@ def claiming(lasting_stage: IsolationStage) -> Iterator[DraStage]:
     machine.write(INVENTORY, inventory("dra"))
     lasting_stage.replace("--enforce", "strict")
     rig.cluster.api.create(DEVICE_CLASSES.at(), device_class())
-    stage = DraStage(rig, lasting_stage.node.run(dra_driver(rig)), lasting_stage.brokers[-1])
+    stage = DraStage(rig, lasting_stage.node.run(dra_driver(rig)), lasting_stage.broker)
     stage.wait_published()
     yield stage
     stage.driver.kill()

@@ -12,7 +12,7 @@ from partage_isolation.plugin import AWAY
 from partage_isolation.store.folders import INSIDE, LIBRARY
 from rig.client.pods import Pod
 from rig.client.wait import until
-from support.isolation_stage import CARD_MIB, IsolationStage, ask, install_library, limits_of, memory, seen
+from support.isolation_stage import CARD_MIB, IsolationStage, ask, install_library, limits_of, memory, seen, told_by
 
 NO_MEMORY = "cuMemAlloc_v2 2"
 NOT_INITIALISED = "cuMemAlloc_v2 3"
@@ -21,8 +21,8 @@ NOT_INITIALISED = "cuMemAlloc_v2 3"
 @pytest.fixture
 def broker_afterwards(stage: IsolationStage) -> Iterator[None]:
     yield
-    if not stage.brokers[-1].is_running:
-        stage.start_broker()
+    if not stage.broker.is_running:
+        stage.broker.restart()
 
 
 def told(stage: IsolationStage, pod: Pod, used_mib: int) -> None:
@@ -41,8 +41,7 @@ def test_a_broker_that_was_killed_finds_everything_as_it_was(stage: IsolationSta
     assert ask(pod, "take 2000") == "took 2000"
     told(stage, pod, 2000)
     before = limits_of(stage.machine, pod)
-    stage.kill_broker()
-    stage.start_broker()
+    stage.broker.restart()
     assert ask(pod, "take 2000") == NO_MEMORY
     assert ask(pod, "take 1000") == "took 1000"
     told(stage, pod, 3000)
@@ -57,10 +56,10 @@ def test_without_a_broker_nothing_more_is_given_and_no_program_ends(
     pod = stage.limited_pod(memory(4096))
     pod.wait_running()
     assert ask(pod, "take 1000") == "took 1000"
-    stage.kill_broker()
+    stage.broker.kill()
     assert ask(pod, "take 1000") == NOT_INITIALISED
     assert ask(pod, "free") == "gave back"
-    stage.start_broker()
+    stage.broker.restart()
     assert ask(pod, "take 1000") == "took 1000"
     pod.refresh()
     assert pod.container()["restartCount"] == 0
@@ -69,13 +68,13 @@ def test_without_a_broker_nothing_more_is_given_and_no_program_ends(
 def test_without_a_broker_a_limited_container_is_refused_until_it_is_back(
     stage: IsolationStage, broker_afterwards: None
 ) -> None:
-    stage.kill_broker()
+    stage.broker.kill()
     pod = stage.limited_pod(memory(1024))
     assert stage.refused(pod) == AWAY
     whole = stage.limited_pod(memory(CARD_MIB, share=1000))
     whole.wait_running()
     whole.delete_and_wait()
-    stage.start_broker()
+    stage.broker.restart()
     pod.wait_running()
     assert seen(pod)["total"] == 1024
 
@@ -86,18 +85,18 @@ def test_a_new_library_is_for_new_containers_and_who_runs_keeps_the_old_one(
     old = stage.limited_pod(memory(2048))
     old.wait_running()
     assert ask(old, "take 1000") == "took 1000"
-    before = stage.told().library
+    before = told_by(stage.machine).library
     for name in OBJECTS:
         (tmp_path / name).write_bytes((built() / name).read_bytes() + b"another version")
     installed = install_library(stage.machine, tmp_path)
     new = stage.limited_pod(memory(1024))
     new.wait_running()
     assert seen(new)["total"] == 1024
-    assert stage.told().library == installed != before
+    assert told_by(stage.machine).library == installed != before
     assert {library_of(old, stage), library_of(new, stage)} == {before, installed}
     assert ask(old, "take 1000") == NO_MEMORY
     assert install_library(stage.machine) == before  # as after a downgrade: new containers get it again
-    assert stage.told().library == before
+    assert told_by(stage.machine).library == before
     stage.machine.run("rm", "-r", installed)  # its only user goes with this test
 
 

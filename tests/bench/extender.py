@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import socket
 import sys
 import tempfile
 from collections import Counter
@@ -32,6 +31,7 @@ from rig.control.plane import ControlPlane, control_plane
 from rig.control.settings import FOR_BENCHMARKS
 from rig.identity.people import TEAM
 from rig.identity.permissions import delivered
+from support.processes import free_port
 
 NODES, PODS, TURNS = 5_000, 1_000, 9
 SMOKE_NODES, SMOKE_PODS, SMOKE_TURNS = 20, 40, 1
@@ -72,7 +72,7 @@ class Extender(NamedTuple):
 
 @contextmanager
 def serving(kubeconfig: Path, root: Path) -> Generator[Extender]:
-    port, metrics = _free_port(), _free_port()
+    port, metrics = free_port(), free_port()
     flags = ("--extender-address", f"127.0.0.1:{port}", "--metrics-address", f"127.0.0.1:{metrics}")
     with daemon(kubeconfig, root, *flags) as pid:
         until("the extender serves", lambda: None if "cache in sync" in log_in(root).read_text() else "not yet")
@@ -124,12 +124,6 @@ def main() -> int:
 
 def _quiet(line: str) -> None:
     sys.stderr.write(f"{line}\n")
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 if __name__ == "__main__":

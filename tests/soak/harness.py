@@ -12,10 +12,12 @@ Exit status: 0 when all held, 3 when something was wrong or nothing was proved.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from bench.measuring.table import columns
@@ -50,6 +52,16 @@ def steps(minutes: float, so_far: Callable[[], str]) -> Iterator[int]:
             say(so_far())
         number += 1
         yield number
+
+
+@asynccontextmanager
+async def beside(*work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
+    """Concurrent work; a failure in it fails everything."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(each) for each in work]
+        yield
+        for task in tasks:
+            task.cancel()
 
 
 def ended(name: str, wrong: Sequence[object], unproved: Mapping[str, object] | None = None, /, **figures: Any) -> int:

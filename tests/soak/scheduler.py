@@ -17,24 +17,23 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import uvloop
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from partage_base.keyring import KeyFolders, add_pair, load_public_keys
+from partage_base.keyring import KeyFolders, load_public_keys
 from partage_base.kube import Access, ApiServer, Bookmark, Deleted, Event, KubeError, Undecodable, pods_path
 from partage_scheduler.objects import ApiPod
 from rig.client.cluster import Cluster
 from rig.control.plane import ControlPlane, control_plane
 from rig.control.settings import FOR_BENCHMARKS
 from rig.identity.people import SCHEDULER, TEAM
-from soak.harness import ended, options, say
+from soak.harness import beside, ended, options, say
 from soak.scheduling.account import account
 from soak.scheduling.fighting import Fight, Overloaded
 from soak.scheduling.fleet import Fleet
@@ -42,6 +41,7 @@ from soak.scheduling.history import History, at_share, untouched
 from soak.scheduling.replicas import Replica
 from soak.scheduling.users import AT_ONCE, Users
 from support.gpu_fleet import GIB
+from support.scheduler_process import new_key
 
 P99_S: Final = 1.0
 SETTLE_S: Final = 120.0
@@ -80,11 +80,11 @@ class Soak:
         for replica in self._replicas:
             replica.start()
         loops = (self.fleet.beat, self.fight.look)
-        async with self._beside(self._watch(since), *map(self._over_and_over, loops)):
+        async with beside(self._watch(since), *map(self._over_and_over, loops)):
             await self.fight.calm()
             say("a scheduler leads; pods come")
             faults = (self.fleet.change, self.fleet.lose)
-            async with self._beside(*map(self._over_and_over, faults)):
+            async with beside(*map(self._over_and_over, faults)):
                 await self._live()
             await self.fleet.mend_all()
             await self._settle()
@@ -156,18 +156,9 @@ class Soak:
                 self.failures += 1
                 await asyncio.sleep(0.1)
 
-    @asynccontextmanager
-    async def _beside(self, *work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
-        """Concurrent work; a failure in it fails everything."""
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(each) for each in work]
-            yield
-            for task in tasks:
-                task.cancel()
-
 
 async def lived_through(plan: Plan, control: ControlPlane, root: Path) -> int:
-    add_pair(KeyFolders.at_root(root), Ed25519PrivateKey.generate())
+    new_key(root)
     cluster = Cluster(control)
     scheduler = cluster.as_account(SCHEDULER).kubectl.kubeconfig
     own = await asyncio.to_thread(Access.find, account(cluster))

@@ -44,8 +44,7 @@ from support.advertiser_stage import PORT as ADVERTISER_PORT
 from support.advertiser_stage import AdvertiserStage
 from support.cluster_stage import ClusterStage
 from support.crishim import PORT as CRISHIM_PORT
-from support.crishim import SOCKET
-from support.crishim_stage import PLUGINS_FOLDER, add_board, crishim, distribution, plugin_files, public_file
+from support.crishim_stage import PLUGINS_FOLDER, add_board, behind, crishim, distribution, plugin_files
 from support.isolation_stage import BROKER_PORT, ENV, IMAGE, SERVING, equip, image, limits_of
 from support.scheduler_process import SchedulerProcess, new_key
 
@@ -201,11 +200,8 @@ def start_advertiser(stage: AdvertiserStage, settings: Mapping[str, str] | None 
 
 
 def _node(name: str, key: Ed25519PrivateKey, profile: str) -> NodeSettings:
-    files = {**dict([public_file(key)]), **plugin_files()}
-    daemon = crishim(
-        0, "--profile", profile, env=ENV, node=name
-    )  # enforcement is on, so a grant is rejected unless its limits are enforced
-    return NodeSettings(runtime_endpoint=f"unix://{SOCKET}", daemons=(daemon,), files=files)
+    """Enforcement is on, so a grant is rejected unless its limits are enforced."""
+    return behind(crishim(0, "--profile", profile, env=ENV, node=name), plugin_files(), key)
 
 
 def _furnish(name: str, node: Node) -> None:

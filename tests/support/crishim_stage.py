@@ -95,13 +95,15 @@ def crishim(
     return daemons.crishim(*flags, node=node, env={**own, **(env or {})}, number=number, former=former)
 
 
-def files(*keys: Ed25519PrivateKey) -> dict[str, str]:
-    """Files on the node before anything starts: the inventory, keys, and the plugins of a package."""
-    return {INVENTORY: inventory(), **dict(map(public_file, keys)), **plugin_files()}
+def node_settings(key: Ed25519PrivateKey) -> NodeSettings:
+    """A node with the inventory, the key, and the plugins of a package before anything starts."""
+    return behind(crishim(0), {INVENTORY: inventory(), **plugin_files()}, key)
 
 
-def node_settings(*keys: Ed25519PrivateKey) -> NodeSettings:
-    return NodeSettings(runtime_endpoint=f"unix://{SOCKET}", daemons=(crishim(0),), files=files(*keys))
+def behind(crishim: Daemon, files: Mapping[str, str], key: Ed25519PrivateKey) -> NodeSettings:
+    """A node whose kubelet speaks through that crishim, with these files and the key."""
+    path, text = public_file(key)
+    return NodeSettings(runtime_endpoint=f"unix://{SOCKET}", daemons=(crishim,), files={**files, path: text})
 
 
 def plugin_files() -> dict[str, str]:

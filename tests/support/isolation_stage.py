@@ -26,8 +26,7 @@ from rig.nodes.machine import Machine
 from rig.nodes.node import Daemon, Node, NodeSettings
 from rig.rig import Rig
 from support.bytecode import BYTECODE
-from support.crishim import SOCKET
-from support.crishim_stage import INVENTORY, NODE, Stage, crishim, give_own_dev, public_file
+from support.crishim_stage import INVENTORY, NODE, Stage, behind, crishim, give_own_dev
 from support.metrics import everywhere
 from support.simgpu_stage import CARDS, DRIVER, UUIDS, generate_cdi, install_driver, simgpud
 
@@ -72,11 +71,9 @@ def memory(mib: int, *, share: int = 0, card: CardId = CARD) -> GpuGrant:
     return GpuGrant(card=card, share_milli=share, limit_milli=1000, memory_bytes=mib * MIB)
 
 
-def node_settings(*keys: Ed25519PrivateKey) -> NodeSettings:
+def node_settings(key: Ed25519PrivateKey) -> NodeSettings:
     """A node with crishim only; driver and broker are started later, in any order."""
-    files = {INVENTORY: inventory(), **dict(map(public_file, keys))}
-    daemon = crishim(0, *ADVISORY, env=ENV)
-    return NodeSettings(runtime_endpoint=f"unix://{SOCKET}", daemons=(daemon,), files=files)
+    return behind(crishim(0, *ADVISORY, env=ENV), {INVENTORY: inventory()}, key)
 
 
 def broker(*flags: str, node: str = NODE) -> Daemon:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import urllib.request
 
@@ -16,17 +15,11 @@ from rig.patience import patience_s
 from support.cgroups import control_group, entering
 from support.cri_peer import runtime_with
 from support.isolated import isolated, until
+from support.processes import free_port
 from support.simgpu import NODE, card, newer_driver
 
 pytestmark = pytest.mark.slow
 MIB = 1 << 20
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def test_its_figures_are_there_for_each_container_and_card() -> None:

@@ -17,8 +17,7 @@ from rig.rig import CHECKOUT, Rig, RigSettings, running
 from support.advertiser_stage import AdvertiserStage, staged
 from support.audit import Audit
 from support.cluster_stage import ClusterStage
-from support.crishim import SOCKET
-from support.crishim_stage import crishim, public_file
+from support.crishim_stage import behind, crishim
 from support.simgpu_stage import device_plugin, install_driver, simgpud
 
 LOGS = CHECKOUT / ".cache/test/rig-logs-advertiser"
@@ -32,8 +31,7 @@ def audit(tmp_path_factory: pytest.TempPathFactory) -> Audit:
 
 @pytest.fixture(scope="package")
 def lasting_stage(audit: Audit) -> Iterator[ClusterStage]:
-    key = dict([public_file(Ed25519PrivateKey.generate())])
-    through_crishim = NodeSettings(runtime_endpoint=f"unix://{SOCKET}", daemons=(crishim(0),), files=key)
+    through_crishim = behind(crishim(0), {}, Ed25519PrivateKey.generate())
     settings = RigSettings(nodes={OURS: through_crishim, NATIVE: NodeSettings()}, control=audit.settings())
     with running(settings, say=print, keep_logs=LOGS) as rig:
         for node in rig.nodes.values():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Final
 
@@ -10,14 +9,12 @@ import pytest
 
 from rig.client.manifests import a_pod
 from rig.identity.people import TEAM
-from rig.nodes.node import NodeSettings
 from rig.rig import RigSettings, running
 from support.advertiser_stage import AdvertiserStage
 from support.chain_stage import BOARDS, OURS, scheduler_of
-from support.crishim import SOCKET
-from support.crishim_stage import PLUGINS_FOLDER, crishim, install_board, plugin_files, public_file
+from support.crishim_stage import PLUGINS_FOLDER, behind, crishim, install_board, plugin_files
 from support.isolation_stage import IMAGE, image
-from support.scheduler_process import new_key
+from support.scheduler_process import new_key, shown
 
 NODE: Final = "n1"
 BLOCKED: Final = "gpu,isolation"
@@ -30,8 +27,8 @@ MODULE: Final = "partage_gpu/__init__.py"
 @pytest.mark.extended("a cluster of its own; the core may import no kind, and boards are tested beside cards")
 def test_a_pod_gets_its_board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PARTAGE_PLUGINS_BLOCK", BLOCKED)  # for the scheduler, which runs beside this test
-    files = {**dict([public_file(new_key(tmp_path))]), **plugin_files(), f"{PLUGINS_FOLDER}/{MODULE}": ABSENT}
-    node = NodeSettings(runtime_endpoint=f"unix://{SOCKET}", daemons=(crishim(0, env=ENV, node=NODE),), files=files)
+    files = {**plugin_files(), f"{PLUGINS_FOLDER}/{MODULE}": ABSENT}
+    node = behind(crishim(0, env=ENV, node=NODE), files, new_key(tmp_path))
     with running(RigSettings(nodes={NODE: node}), say=print) as rig:
         rig.registry.push(image(), IMAGE)
         scheduler = scheduler_of(rig.cluster, tmp_path)
@@ -40,8 +37,8 @@ def test_a_pod_gets_its_board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         absent.write_text(ABSENT)
         install_board(rig.nodes[NODE].machine)
         AdvertiserStage(rig, NODE).start(env=ENV)
-        scheduler.start()
-        try:
+        with shown(scheduler):
+            scheduler.start()
             said = a_pod("board", limits={BOARDS: "1"}, image=IMAGE, command=("/bin/sleep", "3600"), scheduler=OURS)
             pod = rig.cluster.pods.create(TEAM, said)
             pod.wait_running()
@@ -49,6 +46,3 @@ def test_a_pod_gets_its_board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
                 "fpga0",
                 "there",
             ]
-        finally:
-            scheduler.kill()
-            sys.stdout.write(scheduler.said[-4000:])

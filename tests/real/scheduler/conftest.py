@@ -6,7 +6,6 @@ collector runs.
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -94,10 +93,3 @@ def beats(cluster: Cluster, name: str) -> None:
     """Send the node's first heartbeat."""
     spec = {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": micro_time(datetime.now(UTC))}
     cluster.api.create(LEASES.at(OUR_NAMESPACE), {"metadata": {"name": name}, "spec": spec})
-
-
-def free_port() -> int:
-    """A port that was free a moment ago."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])

@@ -10,7 +10,7 @@ import pytest
 
 from partage_plugins.api.keys import GPU_MILLI
 from partage_scheduler.extender.reminders import CONDITION
-from real.scheduler.conftest import beats, free_port
+from real.scheduler.conftest import beats
 from real.scheduler.test_placing import require_good, wait_bound
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_pod
@@ -23,6 +23,7 @@ from rig.identity.people import KUBE_SCHEDULER, OUR_NAMESPACE, TEAM, Person
 from rig.identity.permissions import delivered
 from rig.machine.components import Component, serving
 from support.kube import stored
+from support.processes import free_port
 from support.scheduler_process import SchedulerProcess
 
 (CONFIGURATION,) = delivered("extender/kube-scheduler-configuration.yaml")

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from real.scheduler.conftest import free_port, of
+from real.scheduler.conftest import of
 from rig.client.cluster import Cluster
 from rig.client.resources import Resource
 from rig.client.wait import until
 from rig.identity.people import OUR_NAMESPACE
 from rig.identity.permissions import FOLDER, delivered
+from support.processes import free_port
 from support.scheduler_process import SchedulerProcess
 
 (SLICE,) = delivered("extender/endpointslice.yaml")

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from partage_base.kube import ApiServer, KubeError, pods_path
 from partage_scheduler.objects import ApiPod
 from rig.identity.people import TEAM
+from soak.harness import beside
 from soak.scheduling.fleet import CARDS, Fleet
 from soak.scheduling.history import History, at_share
 from soak.siege.attacker import Attacker
@@ -268,13 +269,3 @@ async def over_and_over(step: Callable[[], Awaitable[None]]) -> None:
             await step()
         except KubeError:
             await asyncio.sleep(0.1)
-
-
-@asynccontextmanager
-async def beside(*work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
-    """Concurrent work; a failure in it fails everything."""
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(each) for each in work]
-        yield
-        for task in tasks:
-            task.cancel()

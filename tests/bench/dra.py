@@ -23,13 +23,11 @@ from partage_base.kube import Access, ApiServer, resource_claim_path
 from partage_dra.claims import Claim
 from partage_dra.kubelet import messages
 from partage_plugins.api.places import DRA_SOCKET
-from rig import images
 from rig.client.pods import Pod
 from rig.client.resources import Json
 from rig.identity.people import TEAM
-from rig.images.bases import compiled
 from support.dra_stage import DraStage, claimed, devices, request
-from support.machine_image import workloads
+from support.machine_image import with_driver_program, workloads
 
 PAIRS, SMOKE_PAIRS = 60, 1
 WARM_UP: Final = 1
@@ -142,9 +140,7 @@ def main() -> int:
     pairs, count = (SMOKE_PAIRS, SMOKE_CLAIMS) if bench.smoke else (PAIRS, CLAIMS)
     with claimed(say=lambda _line: None, reads_all=True) as stage:
         stage.wait_published()
-        stage.rig.registry.push(
-            images.preloadable().with_files({FIRST: compiled(PROGRAM, flags=("-std=gnu11", "-ldl"))}), IMAGE
-        )
+        stage.rig.registry.push(with_driver_program(FIRST, PROGRAM), IMAGE)
         rounds = [
             tuple(started_ms(stage, f"{kind}-{number}", with_claim=kind == "claim") for kind in ("plain", "claim"))
             for number in range(pairs + WARM_UP)

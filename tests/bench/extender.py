@@ -21,7 +21,7 @@ from urllib.request import urlopen
 
 from bench.harness import Bench
 from bench.scheduling.filling import AT_ONCE, MILLIS, PLAIN, fill_nodes, fill_plain, fill_pods
-from bench.scheduling.placing import Started, component, daemon, joined, log_in, turn
+from bench.scheduling.placing import Started, component, daemon, joined, turn
 from bench.scheduling.racing import Race, whole
 from bench.scheduling.verifying import verified
 from partage_base.kube import ApiServer, pods_path
@@ -74,9 +74,9 @@ class Extender(NamedTuple):
 def serving(kubeconfig: Path, root: Path) -> Generator[Extender]:
     port, metrics = free_port(), free_port()
     flags = ("--extender-address", f"127.0.0.1:{port}", "--metrics-address", f"127.0.0.1:{metrics}")
-    with daemon(kubeconfig, root, *flags) as pid:
-        until("the extender serves", lambda: None if "cache in sync" in log_in(root).read_text() else "not yet")
-        yield Extender(pid, port, metrics)
+    with daemon(kubeconfig, root, *flags) as process:
+        until("the extender serves", lambda: None if "cache in sync" in process.said else "not yet")
+        yield Extender(process.pid, port, metrics)
 
 
 def kube_scheduler(control: ControlPlane, configuration: Mapping[str, Any]) -> Started:

@@ -11,6 +11,7 @@ from typing import Any
 
 from rig.client.manifests import a_pod
 from rig.client.pods import Pod
+from rig.client.resources import Json
 from rig.identity.people import TEAM
 from rig.nodes.machine import Machine
 from rig.nodes.node import ENDPOINT, Node
@@ -76,6 +77,20 @@ class ClusterStage:
 
     def running(self) -> list[Listed]:
         return [each for each in self.containers() if each.running]
+
+    def kill_container(self, pod: Pod, container: str = "main") -> None:
+        """Kill the container's process like a crash; kubelet may restart it."""
+        before, machine = pod.container(container)["restartCount"], self.machine_of(pod)
+        mine = ("--label", f"io.kubernetes.pod.uid={pod.uid}", "--name", f"^{container}$")
+        self.crictl(
+            "stop", "--timeout", "0", self.crictl("ps", "--quiet", *mine, machine=machine).strip(), machine=machine
+        )
+
+        def why_not(_: Json) -> str | None:
+            status = pod.container(container)
+            return None if status["restartCount"] > before or "running" not in status["state"] else "it runs"
+
+        pod.wait(f"is known to have a {container} that ended", why_not)
 
     def inspected(self, pod: Pod) -> dict[str, Any]:
         """The runtime's details of the pod's running container."""

@@ -31,7 +31,6 @@ from partage_plugins.api import (
 from partage_plugins.api.keys import ALLOCATION
 from partage_plugins.codecs import encode_inventory, key_id
 from rig.client.pods import Pod
-from rig.client.wait import until
 from rig.identity.people import TEAM
 from rig.machine.components import Component
 from rig.nodes.machine import Machine
@@ -258,19 +257,3 @@ class Stage(ClusterStage):
         """Write a file of the node atomically, as an operator's tools do."""
         self.machine.write(f"{path}.new", text)
         self.machine.path(f"{path}.new").rename(self.machine.path(path))
-
-    def kill_container(self, pod: Pod, container: str = "main") -> None:
-        """Kill the container's process like a crash; kubelet restarts it."""
-        before = pod.container(container).get("restartCount", 0)
-        found = next(each for each in self.running() if (each.pod, each.name) == (pod.uid, container))
-        self.crictl("stop", "--timeout", "0", found.id)
-        until(
-            f"{pod.name}'s container is known to have ended",
-            lambda: None if _has_ended(pod, container, before) else "it has not",
-        )
-
-
-def _has_ended(pod: Pod, container: str, before: int) -> bool:
-    pod.refresh()
-    status = pod.container(container)
-    return bool(status.get("restartCount", 0) > before or "running" not in status.get("state", {}))

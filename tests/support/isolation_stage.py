@@ -20,13 +20,13 @@ from partage_plugins.api import GPU, Card, CardId, GpuGrant, GpuPart, Inventory,
 from partage_plugins.codecs import encode_inventory
 from rig import images
 from rig.client.pods import Pod
-from rig.images.bases import compiled
 from rig.machine.components import Component
 from rig.nodes.machine import Machine
 from rig.nodes.node import Daemon, Node, NodeSettings
 from rig.rig import Rig
 from support.bytecode import BYTECODE
 from support.crishim_stage import INVENTORY, NODE, Stage, behind, crishim, give_own_dev
+from support.machine_image import with_driver_program
 from support.metrics import everywhere
 from support.simgpu_stage import CARDS, DRIVER, UUIDS, generate_cdi, install_driver, simgpud
 
@@ -47,8 +47,7 @@ BROKER_PORT: Final = 9470
 
 def image() -> images.Image:
     """A program that allocates memory on command."""
-    program = compiled(PROGRAM, flags=("-std=gnu11", "-ldl"))
-    return images.preloadable().with_files({SERVING[0]: program})
+    return with_driver_program(SERVING[0], PROGRAM)
 
 
 def inventory(pool: Pool = "shared") -> str:

@@ -34,14 +34,14 @@ class SchedulerProcess:
         env: Mapping[str, str] | None = None,
     ) -> None:
         """`module` may be another daemon in the scheduler's folder; `env` is added to this process's environment."""
-        self._log = root / f"{name}.log"
+        self.log = root / f"{name}.log"
         self._command = [sys.executable, "-P", "-m", module, "--kubeconfig", str(kubeconfig)]
         self._command += ["--root", str(root), *flags]
         self.env = {**os.environ, **(env or {})}
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, *flags: str) -> None:
-        with self._log.open("ab") as log:
+        with self.log.open("ab") as log:
             self._process = subprocess.Popen([*self._command, *flags], stderr=log, stdout=log, env=self.env)
 
     @property
@@ -61,7 +61,7 @@ class SchedulerProcess:
 
     @property
     def said(self) -> str:
-        return self._log.read_text(errors="replace") if self._log.exists() else ""
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
 
     def send(self, number: signal.Signals) -> None:
         assert self._process is not None

@@ -8,11 +8,11 @@ import pytest
 
 from partage_plugins.api.places import INVENTORY_FILE
 from partage_simgpu.description import Card
-from real.advertiser.conftest import OURS, staged
+from real.advertiser.conftest import OURS
 from rig.machine.components import Component
 from rig.nodes.machine import Machine
 from rig.rig import Rig
-from support.advertiser_stage import AdvertiserStage
+from support.advertiser_stage import AdvertiserStage, staged
 from support.simgpu_stage import DRIVER, install_driver, simgpud
 
 

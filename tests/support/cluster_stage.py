@@ -81,10 +81,9 @@ class ClusterStage:
     def kill_container(self, pod: Pod, container: str = "main") -> None:
         """Kill the container's process like a crash; kubelet may restart it."""
         before, machine = pod.container(container)["restartCount"], self.machine_of(pod)
-        mine = ("--label", f"io.kubernetes.pod.uid={pod.uid}", "--name", f"^{container}$")
-        self.crictl(
-            "stop", "--timeout", "0", self.crictl("ps", "--quiet", *mine, machine=machine).strip(), machine=machine
-        )
+        named = ("--label", f"io.kubernetes.pod.uid={pod.uid}", "--name", f"^{container}$")
+        running = self.crictl("ps", "--quiet", *named, machine=machine).strip()
+        self.crictl("stop", "--timeout", "0", running, machine=machine)
 
         def why_not(_: Json) -> str | None:
             status = pod.container(container)

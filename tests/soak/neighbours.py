@@ -82,8 +82,7 @@ def run_daemons(stage: IsolationStage, tree: Path) -> None:
 
 
 def limited(stage: IsolationStage, what: str) -> Pod:
-    pod = stage.limited_pod(memory(4096))
-    pod.wait_running()
+    pod = stage.limited_pod(memory(4096)).wait_running()
     assert ask(pod, "take 1000") == "took 1000", what
     say(f"{what}: it has its memory")
     return pod

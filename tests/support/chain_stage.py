@@ -1,8 +1,7 @@
 """The whole system: two nodes with simulated cards and an FPGA board each, all of our daemons, and users.
 
     with chained(say=print) as chain:
-        train = chain.pod("train", limits={GPU_MILLI: "500"})
-        train.wait_running()
+        train = chain.pod("train", limits={GPU_MILLI: "500"}).wait_running()
         assert ask(train, "take 100") == "took 100"
 
 The scheduler runs as in a control plane, with its account in the cluster; on each node are the advertiser, crishim and

@@ -1,8 +1,7 @@
 """A cluster as a managed one: kube-scheduler allocates, kubelet uses containerd directly, the node has our driver.
 
     with claimed(say=print) as stage:
-        pod = stage.pod("train", share=300, memory="8Gi")
-        pod.wait_running()
+        pod = stage.pod("train", share=300, memory="8Gi").wait_running()
 
 The node has simulated cards of the pool dra, a broker and the driver; no other daemon of ours.
 """

@@ -68,9 +68,7 @@ def card(chain: Chain) -> CardId:
 def pod_there(chain: Chain, name: str, milli: int, gib: int = 4, **said: Any) -> Pod:
     """A running pod with a part of the node's first card."""
     limits = {GPU_MILLI: str(milli), GPU_MEMORY: f"{gib}Gi"}
-    pod = chain.pod(name, limits=limits, annotations={CARDS: card(chain)}, **said)
-    pod.wait_running()
-    return pod
+    return chain.pod(name, limits=limits, annotations={CARDS: card(chain)}, **said).wait_running()
 
 
 @contextmanager

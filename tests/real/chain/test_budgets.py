@@ -26,13 +26,11 @@ def of_two(chain: Chain, name: str, milli: int, gib: int) -> Pod:
 
 
 def test_two_containers_have_one_part_of_a_card_together_also_after_one_crashed(chain: Chain) -> None:
-    pod = of_two(chain, "both", 600, 8)
-    pod.wait_running()
+    pod = of_two(chain, "both", 600, 8).wait_running()
     (grant,) = chain.allocation(pod).of(GPU).pop(POD)
     assert set(chain.allocation(pod).of(GPU)) == {POD}
     there = {CARDS: grant.card}
-    beside = chain.pod("beside", limits={GPU_MILLI: "400", GPU_MEMORY: "2Gi"}, annotations=there)
-    beside.wait_running()
+    beside = chain.pod("beside", limits={GPU_MILLI: "400", GPU_MEMORY: "2Gi"}, annotations=there).wait_running()
     chain.pod("third", limits={GPU_MILLI: "1", GPU_MEMORY: "1Gi"}, annotations=there).wait_why("GPU share")
 
     assert [seen(pod, each)["total"] for each in ("main", "side")] == [8192, 8192]

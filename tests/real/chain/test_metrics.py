@@ -102,8 +102,7 @@ def asked_of_all_that_is_here() -> Iterator[Query]:
 
 
 def test_what_runbooks_have_people_type_answers(chain: Chain) -> None:
-    pod = chain.pod("train", limits={GPU_MILLI: "300", GPU_MEMORY: "2Gi"})
-    pod.wait_running()
+    pod = chain.pod("train", limits={GPU_MILLI: "300", GPU_MEMORY: "2Gi"}).wait_running()
     for typed in commands():
         words = [{"NODE": "n1", "NAMESPACE/POD": f"{pod.namespace}/{pod.name}"}.get(word, word) for word in typed.words]
         match words, typed.on_node:

@@ -45,9 +45,7 @@ class Asked:
 
     def _pod(self, name: str, milli: str, **annotations: str) -> Pod:
         limits = {GPU_MILLI: milli, GPU_MEMORY: "2Gi"}
-        pod = self.chain.pod(name, limits=limits, annotations=annotations)
-        pod.wait_running()
-        return pod
+        return self.chain.pod(name, limits=limits, annotations=annotations).wait_running()
 
     def answer(self, question: str) -> str:
         """Output of the page's command, with this cluster's names filled in."""

@@ -38,8 +38,7 @@ def wait_in_force(chain: Chain, pod: Pod, *wanted: int) -> None:
 
 
 def test_a_pod_grows_and_shrinks_while_it_runs(chain: Chain) -> None:
-    pod = chain.pod("train", limits={GPU_MILLI: "300", GPU_MEMORY: "4Gi"})
-    pod.wait_running()
+    pod = chain.pod("train", limits={GPU_MILLI: "300", GPU_MEMORY: "4Gi"}).wait_running()
     name, there = f"{pod.namespace}/{pod.name}", {CARDS: chain.grant(pod).card}
     assert ask(pod, "take 5000") == NO_MEMORY
     assert "by gen 2 of its allocation" in chain.partage("resize", name, "--share", str(MILLI), "--memory", "12Gi")
@@ -58,8 +57,7 @@ def test_a_pod_grows_and_shrinks_while_it_runs(chain: Chain) -> None:
 
 
 def test_a_wish_that_has_no_room_is_taken_back_and_nothing_changes(chain: Chain) -> None:
-    pod = chain.pod("train", limits={GPU_MILLI: "300", GPU_MEMORY: "4Gi"})
-    pod.wait_running()
+    pod = chain.pod("train", limits={GPU_MILLI: "300", GPU_MEMORY: "4Gi"}).wait_running()
     there = {CARDS: chain.grant(pod).card}
     chain.pod("beside", limits={GPU_MILLI: "600", GPU_MEMORY: "1Gi"}, annotations=there).wait_running()
     name = f"{pod.namespace}/{pod.name}"

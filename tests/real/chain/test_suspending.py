@@ -38,8 +38,7 @@ def test_it_makes_room_waits_over_restarts_of_all_daemons_and_goes_on(chain: Cha
     assert ask(low, "take 1000") == "took 1000"
 
     limits = {GPU_MILLI: "600", GPU_MEMORY: "2Gi"}
-    new = chain.pod("new", limits=limits, annotations=there, spec={"priorityClassName": high})
-    new.wait_running()
+    new = chain.pod("new", limits=limits, annotations=there, spec={"priorityClassName": high}).wait_running()
     assert is_suspended(chain, low)
     low.wait_event(" Suspended ")
     assert (

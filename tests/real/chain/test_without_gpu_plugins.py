@@ -40,8 +40,7 @@ def test_a_pod_gets_its_board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         with shown(scheduler):
             scheduler.start()
             said = a_pod("board", limits={BOARDS: "1"}, image=IMAGE, command=("/bin/sleep", "3600"), scheduler=OURS)
-            pod = rig.cluster.pods.create(TEAM, said)
-            pod.wait_running()
+            pod = rig.cluster.pods.create(TEAM, said).wait_running()
             assert pod.exec("/bin/sh", "-c", "echo $FPGA_BOARDS; test -c /dev/fpga0 && echo there").split() == [
                 "fpga0",
                 "there",

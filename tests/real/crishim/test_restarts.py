@@ -113,8 +113,7 @@ def test_kills_while_containers_are_made_double_and_touch_none_and_free_no_card(
 
 def test_containerd_may_be_killed_and_come_back(stage: Stage) -> None:
     """Calls fail at once while it is down, containers keep running, and clients reconnect when it serves."""
-    pod = stage.granted_pod(whole(FIRST))
-    pod.wait_running()
+    pod = stage.granted_pod(whole(FIRST)).wait_running()
     with calling(stage, "-persist") as calls:
         assert calls.stdout is not None
         assert calls.stdout.readline().split()[1] == "ok"
@@ -124,8 +123,7 @@ def test_containerd_may_be_killed_and_come_back(stage: Stage) -> None:
         stage.node.containerd.start()
         stage.node.containerd.wait_ready()
         assert calls.stdout.readline().split()[1] == "ok"
-    late = stage.granted_pod(whole(SECOND))
-    late.wait_running()
+    stage.granted_pod(whole(SECOND)).wait_running()
     pod.refresh()
     assert pod.container()["restartCount"] == 0
     until("crishim serves it", lambda: None if stage.metrics()["partage_crishim_open_connections"] else "no connection")

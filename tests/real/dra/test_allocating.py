@@ -106,8 +106,7 @@ def claim(stage: DraStage, name: str) -> Json:
 
 
 def test_a_pod_has_what_its_claim_says_and_no_more(stage: DraStage) -> None:
-    pod = stage.pod("train", devices(request(300, "1Gi"), limit_milli=500))
-    pod.wait_running()
+    pod = stage.pod("train", devices(request(300, "1Gi"), limit_milli=500)).wait_running()
     assert not stage.slices()
     assert seen(pod)["total"] == MIB_OF_GIB
     assert ask(pod, "take 100") == "took 100"
@@ -181,8 +180,7 @@ def test_nobody_else_allocates_our_devices_or_takes_an_allocation_back(stage: Dr
     with pytest.raises(Refused) as refused:
         stage.allocate("forged", forged(UUIDS[0]))
     assert DENIED in refused.value.message
-    pod = stage.pod("honest", claim="forged")
-    pod.wait_running()
+    stage.pod("honest", claim="forged").wait_running()
     with pytest.raises(Refused) as refused:
         api.patch(RESOURCE_CLAIMS.at(TEAM, "forged", "status"), {"status": {"allocation": None, "reservedFor": None}})
     assert "taken back by partage-scheduler and kube-controller-manager alone" in refused.value.message

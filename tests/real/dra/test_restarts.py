@@ -11,8 +11,7 @@ from support.isolation_stage import ask
 
 
 def test_a_pod_that_ends_while_the_driver_is_away_is_cleaned_up_after(stage: DraStage) -> None:
-    pod = stage.pod("ends")
-    pod.wait_running()
+    pod = stage.pod("ends").wait_running()
     uid = stage.claim_of(pod)["metadata"]["uid"]
     with stage.without_driver():
         pod.delete()
@@ -28,25 +27,21 @@ def test_another_pod_of_a_prepared_claim_starts_while_the_driver_is_away(stage: 
     stage.claim("shared", devices(request(300, "1Gi")))
     stage.pod("shared-a", claim="shared").wait_running()
     with stage.without_driver():
-        other = stage.pod("shared-b", claim="shared")
-        other.wait_running()
+        other = stage.pod("shared-b", claim="shared").wait_running()
         assert ask(other, "take 2000") != "took 2000"
 
 
 def test_a_driver_that_starts_again_knows_its_claims(stage: DraStage) -> None:
-    pod = stage.pod("stays")
-    pod.wait_running()
+    pod = stage.pod("stays").wait_running()
     record = stage.record(stage.claim_of(pod)["metadata"]["uid"])
     stage.driver.restart()
     assert ask(pod, "take 100") == "took 100"
     assert stage.record(stage.claim_of(pod)["metadata"]["uid"]) == record
-    later = stage.pod("later")
-    later.wait_running()
+    stage.pod("later").wait_running()
 
 
 def test_limits_stay_over_a_broker_s_restart(stage: DraStage) -> None:
-    pod = stage.pod("limited", devices(request(300, "1Gi")))
-    pod.wait_running()
+    pod = stage.pod("limited", devices(request(300, "1Gi"))).wait_running()
     assert ask(pod, "take 200") == "took 200"
     stage.broker.restart()
     assert ask(pod, "take 2000") != "took 2000"
@@ -54,11 +49,9 @@ def test_limits_stay_over_a_broker_s_restart(stage: DraStage) -> None:
 
 
 def test_a_kubelet_that_starts_again_finds_driver_and_devices(stage: DraStage) -> None:
-    before = stage.pod("before")
-    before.wait_running()
+    before = stage.pod("before").wait_running()
     stage.node.kubelet.restart()
-    after = stage.pod("after")
-    after.wait_running(120)
+    stage.pod("after").wait_running(120)
     stage.wait_published()
     assert ask(before, "take 100") == "took 100"
     uid = stage.claim_of(before)["metadata"]["uid"]
@@ -95,8 +88,7 @@ def test_a_pod_that_is_placed_while_the_driver_is_away_starts_when_it_is_back(st
 
 def test_a_claim_in_use_stays_when_other_pods_of_it_come_and_go(stage: DraStage) -> None:
     uid = stage.claim("kept", devices(request(300, "1Gi")))
-    pod = stage.pod("kept-a", claim="kept")
-    pod.wait_running()
+    pod = stage.pod("kept-a", claim="kept").wait_running()
     stage.come_and_go("kept")
     assert ask(pod, "take 100") == "took 100"
     assert ask(pod, "take 2000") != "took 2000"
@@ -115,8 +107,7 @@ def test_kubelet_takes_the_devices_away_while_the_driver_is_and_it_publishes_the
 
 
 def test_limits_stay_over_a_runtime_s_restart(stage: DraStage) -> None:
-    pod = stage.pod("through", devices(request(300, "1Gi")))
-    pod.wait_running()
+    pod = stage.pod("through", devices(request(300, "1Gi"))).wait_running()
     stage.node.containerd.restart()
 
     def why_not() -> str | None:
@@ -128,8 +119,7 @@ def test_limits_stay_over_a_runtime_s_restart(stage: DraStage) -> None:
 
     until("the program is asked through the runtime", why_not)
     assert ask(pod, "take 2000") != "took 2000"
-    later = stage.pod("after-the-runtime")
-    later.wait_running()
+    stage.pod("after-the-runtime").wait_running()
     uid = stage.claim_of(pod)["metadata"]["uid"]
     pod.delete_and_wait()
     until("its claim has ended", lambda: None if stage.record(uid) is None else "it has not")

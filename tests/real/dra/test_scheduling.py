@@ -36,9 +36,7 @@ def given(stage: DraStage, pod: Pod) -> list[tuple[str, Any]]:
 
 
 def started(stage: DraStage, name: str, *requests: Json, **said: Any) -> Pod:
-    pod = stage.pod(name, devices(*requests), **said)
-    pod.wait_running()
-    return pod
+    return stage.pod(name, devices(*requests), **said).wait_running()
 
 
 def capacity(**amounts: str) -> Json:
@@ -86,8 +84,7 @@ def test_two_requests_share_a_card_or_get_two_as_constraints_say_and_a_count_is_
     for kind, cards in (("matchAttribute", 1), ("distinctAttribute", 2)):
         spec = devices(*both)
         spec["devices"]["constraints"] = [{kind: "gpu.partage.dev/uuid"}]
-        pod = stage.pod(kind.lower(), spec)
-        pod.wait_running()
+        pod = stage.pod(kind.lower(), spec).wait_running()
         assert len({device for device, _ in given(stage, pod)}) == cards
     counted = started(stage, "counted", request(100, "1Gi", count=2))
     assert len({device for device, _ in given(stage, counted)}) == 2
@@ -146,8 +143,7 @@ def test_a_resource_of_the_class_counts_whole_cards(stage: DraStage) -> None:
         limits = {f"deviceclass.resource.kubernetes.io/{CLASS}": count}
         return stage.create_pod(name, image=IMAGE, command=SERVING, limits=limits)
 
-    whole = asking("whole", "1")
-    whole.wait_running()
+    whole = asking("whole", "1").wait_running()
     assert seen(whole)["total"] > 20 * 1024
     asking("milli", "500").wait_why("exceeds the claim limit")
 

@@ -40,8 +40,7 @@ def stage(claiming: DraStage, rig: Rig) -> Iterator[DraStage]:
 
 
 def test_a_claim_passes_and_has_what_it_says(stage: DraStage) -> None:
-    pod = stage.pod("train", devices(request(300, "1Gi")))
-    pod.wait_running()
+    pod = stage.pod("train", devices(request(300, "1Gi"))).wait_running()
     uid = stage.claim_of(pod)["metadata"]["uid"]
     assert seen(pod)["total"] == 1024
     assert ask(pod, "take 2000") != "took 2000"

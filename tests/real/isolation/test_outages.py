@@ -36,8 +36,7 @@ def told(stage: IsolationStage, pod: Pod, used_mib: int) -> None:
 
 
 def test_a_broker_that_was_killed_finds_everything_as_it_was(stage: IsolationStage, broker_afterwards: None) -> None:
-    pod = stage.limited_pod(memory(4096))
-    pod.wait_running()
+    pod = stage.limited_pod(memory(4096)).wait_running()
     assert ask(pod, "take 2000") == "took 2000"
     told(stage, pod, 2000)
     before = limits_of(stage.machine, pod)
@@ -53,8 +52,7 @@ def test_a_broker_that_was_killed_finds_everything_as_it_was(stage: IsolationSta
 def test_without_a_broker_nothing_more_is_given_and_no_program_ends(
     stage: IsolationStage, broker_afterwards: None
 ) -> None:
-    pod = stage.limited_pod(memory(4096))
-    pod.wait_running()
+    pod = stage.limited_pod(memory(4096)).wait_running()
     assert ask(pod, "take 1000") == "took 1000"
     stage.broker.kill()
     assert ask(pod, "take 1000") == NOT_INITIALISED
@@ -71,8 +69,7 @@ def test_without_a_broker_a_limited_container_is_refused_until_it_is_back(
     stage.broker.kill()
     pod = stage.limited_pod(memory(1024))
     assert stage.refused(pod) == AWAY
-    whole = stage.limited_pod(memory(CARD_MIB, share=1000))
-    whole.wait_running()
+    whole = stage.limited_pod(memory(CARD_MIB, share=1000)).wait_running()
     whole.delete_and_wait()
     stage.broker.restart()
     pod.wait_running()
@@ -82,15 +79,13 @@ def test_without_a_broker_a_limited_container_is_refused_until_it_is_back(
 def test_a_new_library_is_for_new_containers_and_who_runs_keeps_the_old_one(
     stage: IsolationStage, tmp_path: Path
 ) -> None:
-    old = stage.limited_pod(memory(2048))
-    old.wait_running()
+    old = stage.limited_pod(memory(2048)).wait_running()
     assert ask(old, "take 1000") == "took 1000"
     before = told_by(stage.machine).library
     for name in OBJECTS:
         (tmp_path / name).write_bytes((built() / name).read_bytes() + b"another version")
     installed = install_library(stage.machine, tmp_path)
-    new = stage.limited_pod(memory(1024))
-    new.wait_running()
+    new = stage.limited_pod(memory(1024)).wait_running()
     assert seen(new)["total"] == 1024
     assert told_by(stage.machine).library == installed != before
     assert {library_of(old, stage), library_of(new, stage)} == {before, installed}

@@ -29,8 +29,7 @@ def test_a_share_takes_a_card_from_kubelet_and_gives_it_back_to_a_native_pod(cha
 
 
 def test_a_card_whose_reservation_was_deleted_starts_no_native_container_beside_its_shares(chain: Chain) -> None:
-    share = shared_pod(chain, "share", 500)
-    share.wait_running()
+    share = shared_pod(chain, "share", 500).wait_running()
     (reservation,) = reservations(chain)
     natives = [native_pod(chain, f"native-{number}") for number in range(CARDS)]
     reservation.delete(grace_s=1)

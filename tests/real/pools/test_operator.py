@@ -36,8 +36,7 @@ def operators(rig: Rig) -> Iterator[str]:
 def test_its_pods_keep_all_cards_and_others_that_ask_are_heard_of(chain: Chain, rig: Rig, operators: str) -> None:
     seen = {}
     for name, namespace in (("dcgm-exporter", operators), ("greedy", TEAM)):
-        pod = asking(rig, name, namespace)
-        pod.wait_running()
+        pod = asking(rig, name, namespace).wait_running()
         seen[name] = pod.exec("sh", "-c", f"echo ${VISIBLE}").strip()
     assert seen == {"dcgm-exporter": "all", "greedy": "void"}
     advertiser = chain.advertisers[NODE]

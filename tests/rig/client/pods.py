@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Final
+from typing import Final, Self
 
 from rig.client import pod_status
 from rig.client.api import Api
@@ -167,9 +167,10 @@ class Pod:
 
         self.wait(f"has an event with {words!r}", why_not)
 
-    def wait_running(self, within_s: float = PATIENCE_S) -> None:
-        """Wait until all its containers run; fails at once if the pod has terminated."""
+    def wait_running(self, within_s: float = PATIENCE_S) -> Self:
+        """Wait until all its containers run; fails at once if the pod has terminated. Returns the pod."""
         self.wait("runs", _why_not_running, within_s)
+        return self
 
     def wait_succeeded(self, within_s: float = PATIENCE_S) -> None:
         """Wait until all its containers have succeeded."""

@@ -146,8 +146,7 @@ def shared_card(chain: Chain) -> SharedCard:
     card = chain.grant(neighbour).card
     beside = {LIMIT_MILLI: str(ATTACKER_MILLI), CARDS: card}
     wants = {GPU_MILLI: str(ATTACKER_MILLI), GPU_MEMORY: "2Gi"}
-    attacker = _pod(chain, "attacker", wants, restart="Always", annotations=beside)
-    attacker.wait_running(within_s=120)
+    attacker = _pod(chain, "attacker", wants, restart="Always", annotations=beside).wait_running(within_s=120)
     return SharedCard(chain, neighbour, attacker, card)
 
 

@@ -57,9 +57,7 @@ def _kill(chain: Chain, turn: int) -> None:
         return
     advertiser, crishim = chain.advertisers[NODE].started[-1], chain.rig.nodes[NODE].daemons["crishim"]
     component = advertiser if turn % 3 == 1 else crishim
-    component.kill()
-    component.start()
-    component.wait_ready()
+    component.restart()
 
 
 if __name__ == "__main__":

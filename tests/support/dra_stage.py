@@ -204,16 +204,6 @@ class DraStage(ClusterStage):
         self.driver.kill()
         self.driver = self.node.run(dra_driver(self.rig, *flags))
 
-    @contextmanager
-    def without_driver(self) -> Generator[None]:
-        """The driver is away inside the context."""
-        self.driver.kill()
-        try:
-            yield
-        finally:
-            self.driver.start()
-            self.driver.wait_ready()
-
     def clear(self) -> None:
         super().clear()
         for kind in (RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS):

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -27,7 +28,7 @@ from rig.client.rights import may
 from rig.client.wait import until
 from rig.identity.people import SCHEDULER
 from rig.images.bases import compiled
-from rig.machine.components import Component
+from rig.machine.components import Component, away, serving
 from rig.nodes.node import Daemon
 from support.bytecode import BYTECODE
 from support.chain_stage import Chain
@@ -124,13 +125,8 @@ def pod_waits(chain: Chain) -> Generator[Labels]:
 
 @contextmanager
 def not_in_force(chain: Chain) -> Generator[Labels]:
-    there = component(chain, "broker")
-    there.kill()
-    try:
+    with away(component(chain, "broker")):
         yield {"node": NODE, "reason": "no-broker"}
-    finally:
-        there.start()
-        there.wait_ready()
 
 
 @contextmanager
@@ -225,19 +221,11 @@ def other_version(chain: Chain) -> Generator[Labels]:
     shutil.copytree(Path(partage_base.__file__).parent, folder / "partage_base")
     file = folder / "partage_base/version.py"
     file.write_text(file.read_text().replace(VERSION, OTHER_VERSION))
-    here = component(chain, "broker")
-    here.kill()
     daemon = broker(node=NODE)
-    other = chain.rig.nodes[NODE].run(
-        Daemon("another-broker", daemon.argv, daemon.why_not_ready, {**daemon.env, "PYTHONPATH": str(folder)})
-    )
-    try:
+    other = replace(daemon, name="another-broker", env={**daemon.env, "PYTHONPATH": str(folder)})
+    with away(component(chain, "broker")), serving(chain.rig.nodes[NODE].daemon(other)):
         yield {}
-    finally:
-        other.kill()
-        here.start()
-        here.wait_ready()
-        shutil.rmtree(folder)
+    shutil.rmtree(folder)
 
 
 FAULTS: Final[Mapping[str, Fault]] = {

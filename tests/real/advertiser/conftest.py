@@ -75,8 +75,7 @@ def natives_again(natives: tuple[Component, Component]) -> Iterator[None]:
     driver, plugin = natives
     plugin.stop()
     driver.restart()
-    plugin.start()
-    plugin.wait_ready()
+    plugin.restart()
 
 
 @pytest.fixture

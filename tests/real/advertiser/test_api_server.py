@@ -38,8 +38,7 @@ def test_an_advertiser_that_starts_and_sees_a_fault_during_an_outage_tells_it_af
     stage.tell_driver("lose 0")
     stage.wait_written("lost", "ok")
     assert stage.figure("partage_advertiser_published") == 0
-    stage.rig.control.apiserver.start()
-    stage.rig.control.apiserver.wait_ready()
+    stage.rig.control.apiserver.restart()
     stage.wait_healths("lost", "ok")
     stage.wait_more(BEATS, 1)
 

@@ -21,8 +21,7 @@ def whole_again(stage: AdvertiserStage) -> Iterator[None]:
     yield
     for component in (*stage.node.daemons.values(), stage.node.kubelet):
         if not component.is_running:
-            component.start()
-            component.wait_ready()
+            component.restart()
     stage.rig.cluster.nodes.wait_ready(stage.name)
 
 
@@ -46,8 +45,7 @@ def test_daemons_are_in_force_only_while_they_show_life(stage: AdvertiserStage, 
         component.kill()
         wait_ready(stage, crishim=False)
         stage.wait_event("CrishimAway", "kubelet does not speak through crishim")
-        component.start()
-        component.wait_ready()
+        component.restart()
         wait_ready(stage, crishim=True)
     stage.wait_event("CrishimInForce", "kubelet speaks through crishim")
     assert stage.told_text() == stage.written_text()

@@ -26,8 +26,7 @@ class Workshop:
     def furnish(self, *cards: str | Card) -> None:
         self.empty()
         install_driver(self._machine, cards)
-        self._driver.start()
-        self._driver.wait_ready()
+        self._driver.restart()
 
     def empty(self) -> None:
         self._driver.kill()

@@ -120,8 +120,7 @@ def test_containerd_may_be_killed_and_come_back(stage: Stage) -> None:
         stage.node.containerd.kill()
         assert calls.stdout.readline().split()[1] == "Unavailable"
         time.sleep(AWAY_S)  # long enough that a client which is only turned away backs off between its tries
-        stage.node.containerd.start()
-        stage.node.containerd.wait_ready()
+        stage.node.containerd.restart()
         assert calls.stdout.readline().split()[1] == "ok"
     stage.granted_pod(whole(SECOND)).wait_running()
     pod.refresh()

@@ -6,6 +6,7 @@ import pytest
 
 from rig.client.wait import until
 from rig.errors import RigError
+from rig.machine.components import away
 from support.dra_stage import DraStage, devices, request
 from support.isolation_stage import ask
 
@@ -13,7 +14,7 @@ from support.isolation_stage import ask
 def test_a_pod_that_ends_while_the_driver_is_away_is_cleaned_up_after(stage: DraStage) -> None:
     pod = stage.pod("ends").wait_running()
     uid = stage.claim_of(pod)["metadata"]["uid"]
-    with stage.without_driver():
+    with away(stage.driver):
         pod.delete()
         until("its container is gone", lambda: "it is not" if stage.running() else None)
         assert stage.record(uid) is not None
@@ -26,7 +27,7 @@ def test_a_pod_that_ends_while_the_driver_is_away_is_cleaned_up_after(stage: Dra
 def test_another_pod_of_a_prepared_claim_starts_while_the_driver_is_away(stage: DraStage) -> None:
     stage.claim("shared", devices(request(300, "1Gi")))
     stage.pod("shared-a", claim="shared").wait_running()
-    with stage.without_driver():
+    with away(stage.driver):
         other = stage.pod("shared-b", claim="shared").wait_running()
         assert ask(other, "take 2000") != "took 2000"
 
@@ -79,7 +80,7 @@ def slices(stage: DraStage) -> set[str]:
 @pytest.mark.extended("kubelet asks again by itself; the soak of claims does so often")
 def test_a_pod_that_is_placed_while_the_driver_is_away_starts_when_it_is_back(stage: DraStage) -> None:
     stage.wait_published()
-    with stage.without_driver():
+    with away(stage.driver):
         pod = stage.pod("early")
         pod.wait_event("NodePrepareResources")
     pod.wait_running(120)
@@ -100,7 +101,7 @@ def test_a_claim_in_use_stays_when_other_pods_of_it_come_and_go(stage: DraStage)
 @pytest.mark.extended("waits for half a minute of kubelet's own grace")
 def test_kubelet_takes_the_devices_away_while_the_driver_is_and_it_publishes_them_again(stage: DraStage) -> None:
     stage.wait_published()
-    with stage.without_driver():
+    with away(stage.driver):
         until("no slice is left", lambda: None if not stage.slices() else "one is")
     stage.wait_published()
     stage.pod("after").wait_running()

@@ -172,6 +172,18 @@ def serving(component: Component) -> Generator[Component]:
         component.kill()
 
 
+@contextmanager
+def away(*components: Component) -> Generator[None]:
+    """Kill them, and start them again at the end of the context."""
+    for each in components:
+        each.kill()
+    try:
+        yield
+    finally:
+        for each in components:
+            each.restart()
+
+
 def _running_threads(pid: int) -> str | None:
     """Which of its threads have not stopped; None if all have."""
     states = [_state(each) for each in Path(f"/proc/{pid}/task").iterdir()]

@@ -36,7 +36,7 @@ from rig.client.resources import LEASES
 from rig.client.wait import until
 from rig.control.settings import ControlSettings
 from rig.identity.people import OUR_NAMESPACE, SCHEDULER
-from rig.nodes.node import Node, NodeSettings
+from rig.nodes.node import NodeSettings
 from rig.patience import patience_s
 from rig.rig import Rig, RigSettings, running
 from support.advertiser_stage import PORT as ADVERTISER_PORT
@@ -171,7 +171,8 @@ def chained(  # noqa: PLR0913 - said once, and by name
         chain = Chain(rig, process, root)
         try:
             for name, node in rig.nodes.items():
-                _furnish(name, node)
+                equip(node, ("h100", "h100"), name=name)
+                add_board(node.machine)
                 chain.advertisers[name] = AdvertiserStage(rig, name)
                 start_advertiser(chain.advertisers[name])
             process.start()
@@ -201,12 +202,6 @@ def start_advertiser(stage: AdvertiserStage, settings: Mapping[str, str] | None 
 def _node(name: str, key: Ed25519PrivateKey, profile: str) -> NodeSettings:
     """Enforcement is on, so a grant is rejected unless its limits are enforced."""
     return behind(crishim(0, "--profile", profile, env=ENV, node=name), plugin_files(), key)
-
-
-def _furnish(name: str, node: Node) -> None:
-    """Install cards, their driver with NVIDIA's description of it, a board, the library and a broker."""
-    equip(node, ("h100", "h100"), name=name)
-    add_board(node.machine)
 
 
 def _wait_sharing(advertiser: AdvertiserStage) -> None:

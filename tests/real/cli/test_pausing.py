@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from real.cli.asking import config_of, findings, partage, statuses, stopped
+from real.cli.asking import config_of, findings, partage, statuses
 from rig.errors import Refused
-from rig.machine.components import serving
+from rig.machine.components import serving, stopped
 from rig.rig import Rig
 from support.advertiser_stage import CHILD, AdvertiserStage, staged
 from support.simgpu_stage import DRIVER, install_driver, simgpud

@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
 from partage_plugins.api.keys import KEYS as TOLD
 from partage_plugins.api.places import BROKER_ALIVE
+from rig.machine.components import away
 from support.advertiser_stage import AdvertiserStage
 from support.crishim_stage import KEYS
 
 SOON = ("--ready-within-s", "7")
 """kubelet asks every 5 s."""
-
-
-@pytest.fixture
-def whole_again(stage: AdvertiserStage) -> Iterator[None]:
-    """Restart what the test stopped."""
-    yield
-    for component in (*stage.node.daemons.values(), stage.node.kubelet):
-        if not component.is_running:
-            component.restart()
-    stage.rig.cluster.nodes.wait_ready(stage.name)
 
 
 def wait_ready(stage: AdvertiserStage, *, crishim: bool, broker: bool = False) -> None:
@@ -34,7 +21,7 @@ def wait_ready(stage: AdvertiserStage, *, crishim: bool, broker: bool = False) -
     stage.wait(f"crishim is {crishim} and the broker {broker}", why_not)
 
 
-def test_daemons_are_in_force_only_while_they_show_life(stage: AdvertiserStage, whole_again: None) -> None:
+def test_daemons_are_in_force_only_while_they_show_life(stage: AdvertiserStage) -> None:
     stage.start(*SOON)
     wait_ready(stage, crishim=True)
     stage.machine.write(f"/{BROKER_ALIVE}", "")
@@ -42,13 +29,13 @@ def test_daemons_are_in_force_only_while_they_show_life(stage: AdvertiserStage, 
     wait_ready(stage, crishim=True, broker=False)  # the file is not touched again
     stage.wait_event("BrokerAway", "no sign of life")
     for component in (stage.node.kubelet, stage.node.daemons["crishim"]):
-        component.kill()
-        wait_ready(stage, crishim=False)
-        stage.wait_event("CrishimAway", "kubelet does not speak through crishim")
-        component.restart()
+        with away(component):
+            wait_ready(stage, crishim=False)
+            stage.wait_event("CrishimAway", "kubelet does not speak through crishim")
         wait_ready(stage, crishim=True)
     stage.wait_event("CrishimInForce", "kubelet speaks through crishim")
     assert stage.told_text() == stage.written_text()
+    stage.rig.cluster.nodes.wait_ready(stage.name)
 
 
 def wait_trusted(stage: AdvertiserStage, keys: str) -> None:

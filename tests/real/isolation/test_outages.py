@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from partage_isolation.library.objects import OBJECTS, built
 from partage_isolation.plugin import AWAY
 from partage_isolation.store.folders import INSIDE, LIBRARY
 from rig.client.pods import Pod
 from rig.client.wait import until
+from rig.machine.components import away
 from support.isolation_stage import CARD_MIB, IsolationStage, ask, install_library, limits_of, memory, seen, told_by
 
 NO_MEMORY = "cuMemAlloc_v2 2"
 NOT_INITIALISED = "cuMemAlloc_v2 3"
-
-
-@pytest.fixture
-def broker_afterwards(stage: IsolationStage) -> Iterator[None]:
-    yield
-    if not stage.broker.is_running:
-        stage.broker.restart()
 
 
 def told(stage: IsolationStage, pod: Pod, used_mib: int) -> None:
@@ -35,7 +26,7 @@ def told(stage: IsolationStage, pod: Pod, used_mib: int) -> None:
     until(f"the broker hears that {pod.name} holds {used_mib} MiB", why_not)
 
 
-def test_a_broker_that_was_killed_finds_everything_as_it_was(stage: IsolationStage, broker_afterwards: None) -> None:
+def test_a_broker_that_was_killed_finds_everything_as_it_was(stage: IsolationStage) -> None:
     pod = stage.limited_pod(memory(4096)).wait_running()
     assert ask(pod, "take 2000") == "took 2000"
     told(stage, pod, 2000)
@@ -49,29 +40,23 @@ def test_a_broker_that_was_killed_finds_everything_as_it_was(stage: IsolationSta
     assert [(each.pid, each.connected) for each in after.processes] == [(before.processes[0].pid, True)]
 
 
-def test_without_a_broker_nothing_more_is_given_and_no_program_ends(
-    stage: IsolationStage, broker_afterwards: None
-) -> None:
+def test_without_a_broker_nothing_more_is_given_and_no_program_ends(stage: IsolationStage) -> None:
     pod = stage.limited_pod(memory(4096)).wait_running()
     assert ask(pod, "take 1000") == "took 1000"
-    stage.broker.kill()
-    assert ask(pod, "take 1000") == NOT_INITIALISED
-    assert ask(pod, "free") == "gave back"
-    stage.broker.restart()
+    with away(stage.broker):
+        assert ask(pod, "take 1000") == NOT_INITIALISED
+        assert ask(pod, "free") == "gave back"
     assert ask(pod, "take 1000") == "took 1000"
     pod.refresh()
     assert pod.container()["restartCount"] == 0
 
 
-def test_without_a_broker_a_limited_container_is_refused_until_it_is_back(
-    stage: IsolationStage, broker_afterwards: None
-) -> None:
-    stage.broker.kill()
-    pod = stage.limited_pod(memory(1024))
-    assert stage.refused(pod) == AWAY
-    whole = stage.limited_pod(memory(CARD_MIB, share=1000)).wait_running()
-    whole.delete_and_wait()
-    stage.broker.restart()
+def test_without_a_broker_a_limited_container_is_refused_until_it_is_back(stage: IsolationStage) -> None:
+    with away(stage.broker):
+        pod = stage.limited_pod(memory(1024))
+        assert stage.refused(pod) == AWAY
+        whole = stage.limited_pod(memory(CARD_MIB, share=1000)).wait_running()
+        whole.delete_and_wait()
     pod.wait_running()
     assert seen(pod)["total"] == 1024
 

@@ -8,7 +8,7 @@ import pytest
 
 from partage_simgpu.driver_root import LIBRARIES as DRIVER_LIBRARIES
 from real.cli.asking import findings, statuses
-from rig.machine.components import serving
+from rig.machine.components import away, serving
 from support.isolation_stage import IsolationStage, ask, broker, memory, seen
 
 NO_MEMORY = "cuMemAlloc_v2 2"
@@ -31,10 +31,8 @@ def test_a_share_of_compute_is_promised_where_time_is_metered(strict: IsolationS
 @pytest.fixture
 def unmetered(strict: IsolationStage) -> Iterator[IsolationStage]:
     """A broker that does not meter time."""
-    strict.broker.kill()
-    with serving(strict.node.daemon(broker("--policy", "free-run"))):
+    with away(strict.broker), serving(strict.node.daemon(broker("--policy", "free-run"))):
         yield strict
-    strict.broker.restart()
 
 
 def test_a_share_of_compute_is_refused_where_nobody_meters_time(unmetered: IsolationStage) -> None:

@@ -23,9 +23,7 @@ from partage_plugins.api import CardId
 from partage_plugins.api.keys import CARDS, GPU_MEMORY, GPU_MILLI
 from partage_simgpu.driver_root import LIBRARIES
 from rig.client.pods import Pod
-from rig.client.resources import CLUSTER_ROLES
-from rig.client.rights import may
-from rig.client.wait import until
+from rig.client.rights import without_right
 from rig.identity.people import SCHEDULER
 from rig.images.bases import compiled
 from rig.machine.components import Component, away, serving
@@ -73,22 +71,6 @@ def pod_there(chain: Chain, name: str, milli: int, gib: int = 4, **said: Any) ->
 
 
 @contextmanager
-def without_right(chain: Chain, resource: str) -> Generator[None]:
-    """Remove a right from the scheduler's role inside the context."""
-    api, path = chain.rig.cluster.api, CLUSTER_ROLES.at(name="partage-scheduler")
-    rules = api.get(path)["rules"]
-    api.patch(path, {"rules": [each for each in rules if each["resources"] != [resource]]})
-    try:
-        kind, _, part = resource.partition("/")
-        verb = "create" if part else "list"
-        asked = {"verb": verb, "resource": kind, **({"subresource": part} if part else {})}
-        until("it may not", lambda: "it may" if may(chain.rig.cluster, SCHEDULER.user, **asked) else None)
-        yield
-    finally:
-        api.patch(path, {"rules": rules})
-
-
-@contextmanager
 def no_scheduler(chain: Chain) -> Generator[Labels]:
     chain.scheduler.kill()
     try:
@@ -100,7 +82,7 @@ def no_scheduler(chain: Chain) -> Generator[Labels]:
 @contextmanager
 def out_of_date(chain: Chain) -> Generator[Labels]:
     """Forbid watching a kind and cut its connections, because a running watch would not notice."""
-    with without_right(chain, "resourcequotas"):
+    with without_right(chain.rig.cluster, SCHEDULER, "resourcequotas"):
         port = urlsplit(chain.rig.control.server).port
         found = subprocess.run(("ss", "-Htnp", "dport", "=", str(port)), capture_output=True, text=True, check=True)
         for line in (line.split() for line in found.stdout.splitlines() if f"pid={chain.scheduler.pid}," in line):
@@ -111,7 +93,7 @@ def out_of_date(chain: Chain) -> Generator[Labels]:
 
 @contextmanager
 def bindings_fail(chain: Chain) -> Generator[Labels]:
-    with without_right(chain, "pods/binding"):
+    with without_right(chain.rig.cluster, SCHEDULER, "pods/binding"):
         chain.pod("unbound", limits={GPU_MILLI: "100", GPU_MEMORY: "1Gi"})
         yield {}
 

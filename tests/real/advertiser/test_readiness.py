@@ -55,12 +55,12 @@ def test_a_crishim_that_honours_no_allocation_is_told_with_the_cause_and_trusts_
     (key,) = (file.stem for file in keys.iterdir())
     stage.wait_figure('partage_advertiser_heartbeats_total{outcome="done"}', 1)
     wait_trusted(stage, key)
-    away = keys.rename(keys.with_name("keys.away"))
+    moved = keys.rename(keys.with_name("keys.away"))
     try:
         wait_ready(stage, crishim=False)
         stage.wait_event("CrishimKeys", "no key verifies allocations")
         wait_trusted(stage, "")
     finally:
-        away.rename(keys)
+        moved.rename(keys)
     wait_ready(stage, crishim=True)
     wait_trusted(stage, key)

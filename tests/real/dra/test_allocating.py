@@ -6,8 +6,7 @@ driver publishes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
@@ -19,8 +18,8 @@ from partage_plugins.api.keys import INVENTORY
 from partage_plugins.codecs import decode_inventory, encode_inventory
 from rig.client.cluster import Cluster
 from rig.client.policies import why_not_denied
-from rig.client.resources import CLUSTER_ROLES, LEASES, RESOURCE_CLAIMS, RESOURCE_SLICES, Json, path_of
-from rig.client.rights import may
+from rig.client.resources import LEASES, RESOURCE_CLAIMS, RESOURCE_SLICES, Json, path_of
+from rig.client.rights import without_right
 from rig.client.wait import until
 from rig.errors import Refused
 from rig.identity.people import OUR_NAMESPACE, SCHEDULER, TEAM
@@ -33,7 +32,6 @@ from support.simgpu_stage import UUIDS
 
 pytestmark = pytest.mark.usefixtures("scheduler")
 MIB_OF_GIB = 1024
-ROLE = CLUSTER_ROLES.at(name="partage-scheduler")
 FLAGS = ("--claims", "--no-elect", "--silent-after-s", "3600", "--log-format", "text")
 DENIED = "devices of gpu.partage.dev are allocated by partage-scheduler alone"
 
@@ -162,7 +160,7 @@ def test_a_pod_without_room_is_told_so_in_figures_and_starts_when_there_is_some(
 def test_a_pod_whose_scheduler_was_killed_before_it_was_bound_starts_with_what_it_was_given(
     stage: DraStage, scheduler: SchedulerProcess
 ) -> None:
-    with _without_bindings(stage):
+    with without_right(stage.rig.cluster, SCHEDULER, "pods/binding"):
         pod = stage.pod("carried", devices(request(300, "1Gi")))
         until("its claim is allocated", lambda: _why_not_allocated(stage, "carried"))
         scheduler.kill()
@@ -190,21 +188,3 @@ def _why_not_allocated(stage: DraStage, owner: str) -> str | None:
     claims = stage.rig.cluster.api.list(RESOURCE_CLAIMS.at(TEAM))
     mine = [each for each in claims if each["metadata"]["name"].startswith(f"{owner}-")]
     return None if mine and "allocation" in mine[0].get("status", {}) else str(mine)
-
-
-@contextmanager
-def _without_bindings(stage: DraStage) -> Generator[None]:
-    """The scheduler may write claims but can't bind, as if it died in between."""
-    api = stage.rig.cluster.api
-    before = api.get(ROLE)["rules"]
-    api.patch(ROLE, {"rules": [rule for rule in before if rule["resources"] != ["pods/binding"]]})
-    until("it can't bind", lambda: "it can" if _may_bind(stage) else None)
-    try:
-        yield
-    finally:
-        api.patch(ROLE, {"rules": before})
-        until("it can bind again", lambda: None if _may_bind(stage) else "it can't")
-
-
-def _may_bind(stage: DraStage) -> bool:
-    return may(stage.rig.cluster, SCHEDULER.user, verb="create", resource="pods", subresource="binding")

@@ -44,20 +44,9 @@ def _work(chain: Chain, churn: Churn, witness: Witness, minutes: float) -> int:
         churn.step()
         witness.wait_looks(LOOKS)
         if step % KILL_EVERY == 0:
-            _kill(chain, kills)
+            chain.restart(("scheduler", "advertiser", "crishim")[kills % 3], chain.rig.nodes[NODE])
             kills += 1
     return kills
-
-
-def _kill(chain: Chain, turn: int) -> None:
-    """Kill each of them in turn, and restart it at once."""
-    if turn % 3 == 0:
-        chain.scheduler.kill()
-        chain.scheduler.start()
-        return
-    advertiser, crishim = chain.advertisers[NODE].started[-1], chain.rig.nodes[NODE].daemons["crishim"]
-    component = advertiser if turn % 3 == 1 else crishim
-    component.restart()
 
 
 if __name__ == "__main__":

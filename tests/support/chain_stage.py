@@ -36,7 +36,7 @@ from rig.client.resources import LEASES
 from rig.client.wait import until
 from rig.control.settings import ControlSettings
 from rig.identity.people import OUR_NAMESPACE, SCHEDULER
-from rig.nodes.node import NodeSettings
+from rig.nodes.node import Node, NodeSettings
 from rig.patience import patience_s
 from rig.rig import Rig, RigSettings, running
 from support.advertiser_stage import PORT as ADVERTISER_PORT
@@ -104,6 +104,14 @@ class Chain(ClusterStage):
     def limits_of(self, pod: Pod) -> ContainerReport:
         """The limits of the pod's container in the node's broker."""
         return limits_of(self.machine_of(pod), pod)
+
+    def restart(self, daemon: str, node: Node) -> None:
+        """Kill the scheduler, or that daemon of the node, and start it again."""
+        if daemon == "scheduler":
+            self.scheduler.kill()
+            self.scheduler.start()
+        else:
+            node.newest(daemon).restart()
 
     @property
     def said(self) -> str:

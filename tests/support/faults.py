@@ -26,7 +26,7 @@ from rig.client.pods import Pod
 from rig.client.rights import without_right
 from rig.identity.people import SCHEDULER
 from rig.images.bases import compiled
-from rig.machine.components import Component, away, serving
+from rig.machine.components import away, serving
 from rig.nodes.node import Daemon
 from support.bytecode import BYTECODE
 from support.chain_stage import Chain
@@ -48,11 +48,6 @@ _FLOOD: Final = ("/usr/bin/flood", "--seconds", "100000")
 _USES_THE_CARD: Final = (
     "import time; from partage_simgpu.client import Cuda; Cuda().allocate(64 << 20); time.sleep(9999)"
 )
-
-
-def component(chain: Chain, daemon: str) -> Component:
-    """The node's last component of that name."""
-    return [each for each in chain.rig.nodes[NODE].others if each.name == f"{NODE}-{daemon}"][-1]
 
 
 def start_again(chain: Chain) -> None:
@@ -107,7 +102,7 @@ def pod_waits(chain: Chain) -> Generator[Labels]:
 
 @contextmanager
 def not_in_force(chain: Chain) -> Generator[Labels]:
-    with away(component(chain, "broker")):
+    with away(chain.rig.nodes[NODE].newest("broker")):
         yield {"node": NODE, "reason": "no-broker"}
 
 
@@ -205,7 +200,7 @@ def other_version(chain: Chain) -> Generator[Labels]:
     file.write_text(file.read_text().replace(VERSION, OTHER_VERSION))
     daemon = broker(node=NODE)
     other = replace(daemon, name="another-broker", env={**daemon.env, "PYTHONPATH": str(folder)})
-    with away(component(chain, "broker")), serving(chain.rig.nodes[NODE].daemon(other)):
+    with away(chain.rig.nodes[NODE].newest("broker")), serving(chain.rig.nodes[NODE].daemon(other)):
         yield {}
     shutil.rmtree(folder)
 

@@ -47,11 +47,8 @@ def test_it_makes_room_waits_over_restarts_of_all_daemons_and_goes_on(chain: Cha
     )
 
     node = chain.rig.nodes[low.node or ""]
-    newest = {each.name.removeprefix(f"{node.name}-"): each for each in (*node.components, *node.others)}
-    for which in ("advertiser", "broker", "crishim"):
-        newest[which].restart()
-    chain.scheduler.kill()
-    chain.scheduler.start()
+    for daemon in ("advertiser", "broker", "crishim", "scheduler"):
+        chain.restart(daemon, node)
     beside = chain.pod("beside", limits={GPU_MILLI: "300", GPU_MEMORY: "1Gi"}, annotations=there)
     beside.wait_why("GPU share")
     assert is_suspended(chain, low)

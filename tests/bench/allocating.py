@@ -15,27 +15,24 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import msgspec
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from bench.harness import Bench
 from bench.scheduling.filling import AT_ONCE, PLAIN, fill_claiming, fill_nodes, fill_plain
-from bench.scheduling.placing import Started, component, daemon, turn
+from bench.scheduling.placing import Started, component, daemon, joined, turn
 from bench.scheduling.racing import Race, whole
-from partage_base.keyring import KeyFolders, add_pair
 from partage_base.kube import Access, ApiServer, resource_claims_path
 from rig.client.cluster import Cluster
-from rig.client.resources import DEVICE_CLASSES, path_of
+from rig.client.resources import DEVICE_CLASSES
 from rig.control.plane import ControlPlane, control_plane
 from rig.control.settings import FOR_BENCHMARKS
-from rig.identity.people import SCHEDULER
-from rig.identity.permissions import delivered
+from rig.identity.permissions import CLAIMS_FILES, delivered
 from support.claim_objects import device_class
-from support.claims_stage import FILES
 
 NODES, PODS, TURNS = 500, 1_000, 2
 SMOKE_NODES, SMOKE_PODS, SMOKE_TURNS = 20, 30, 1
@@ -66,9 +63,8 @@ class Allocators(NamedTuple):
 
 
 async def measured(control: ControlPlane, who: Allocators, nodes: int, pods: int, turns: int) -> Found:
-    cluster = Cluster(control)
-    admin = await asyncio.to_thread(Access.find, control.identities.kubeconfig(cluster.identity, control.server))
-    cluster.close()
+    with closing(Cluster(control)) as cluster:
+        admin = await asyncio.to_thread(Access.find, cluster.kubectl.kubeconfig)
     others = {"etcd": control.etcd.pid, "kube-apiserver": control.apiserver.pid}
     races: dict[str, list[Race]] = {PLAIN: [], CLAIMING: []}
     async with ApiServer(admin, user_agent="bench", connections=AT_ONCE, deadline_s=60) as server:
@@ -106,12 +102,10 @@ def stock(control: ControlPlane) -> Allocators:
 
 
 def ours(control: ControlPlane, root: Path, policy: str) -> Allocators:
-    cluster = Cluster(control)
-    for manifest in (each for file in FILES for each in delivered(file)):
-        cluster.api.create(path_of(manifest).rpartition("/")[0], manifest)
-    access = control.identities.kubeconfig(cluster.as_account(SCHEDULER).identity, control.server)
-    cluster.close()
-    add_pair(KeyFolders.at_root(root), Ed25519PrivateKey.generate())
+    with closing(Cluster(control)) as cluster:
+        for manifest in (each for file in CLAIMS_FILES for each in delivered(file)):
+            cluster.api.apply(manifest)
+    access, _ = joined(control, root)
     return Allocators(
         "partage-scheduler", partial(daemon, access, root, *_FLAGS, variables={"PARTAGE_GPU_POLICY": policy})
     )
@@ -126,9 +120,8 @@ def main() -> int:
     bench.figure("the fewest cards that have room for them", fewest)
     for name in (STOCK, *POLICIES):
         with control_plane(FOR_BENCHMARKS, say=lambda _line: None) as control, tempfile.TemporaryDirectory() as root:
-            cluster = Cluster(control)
-            cluster.api.create(DEVICE_CLASSES.at(), device_class())
-            cluster.close()
+            with closing(Cluster(control)) as cluster:
+                cluster.api.create(DEVICE_CLASSES.at(), device_class())
             who = stock(control) if name == STOCK else ours(control, Path(root), name)
             found = bench.run(measured(control, who, nodes, pods, turns))
         bench.engaged(f"all claims are allocated by {name}", found.claims == pods * turns)

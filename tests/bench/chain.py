@@ -17,13 +17,12 @@ from typing import Final
 
 from bench.harness import Bench
 from partage_plugins.api.keys import GPU_MEMORY, GPU_MILLI
-from rig import images
 from rig.client.manifests import a_pod
 from rig.client.resources import PODS, Json
 from rig.client.wait import until
 from rig.identity.people import TEAM
-from rig.images.bases import compiled
 from support.chain_stage import NODES, OURS, Chain, chained
+from support.machine_image import with_driver_program
 
 PAIRS, SMOKE_PAIRS = 30, 1
 WARM_UP, SMOKE_WARM_UP = 1, 0
@@ -69,8 +68,7 @@ def main() -> int:
     bench = Bench.from_argv("chain")
     pairs, warm_up, nodes = (SMOKE_PAIRS, SMOKE_WARM_UP, SMOKE_NODES) if bench.smoke else (PAIRS, WARM_UP, NODES)
     with tempfile.TemporaryDirectory() as root, chained(Path(root), say=_quiet, nodes=nodes) as chain:
-        program = compiled(PROGRAM, flags=("-std=gnu11", "-ldl"))
-        chain.rig.registry.push(images.preloadable().with_files({FIRST: program}), IMAGE)
+        chain.rig.registry.push(with_driver_program(FIRST, PROGRAM), IMAGE)
         rounds = [
             (
                 waited_ms(chain, plain(f"plain-{number}"), Path(root)),

@@ -23,14 +23,12 @@ from partage_base.kube import Access, ApiServer, resource_claim_path
 from partage_dra.claims import Claim
 from partage_dra.kubelet import messages
 from partage_plugins.api.places import DRA_SOCKET
-from rig import images
 from rig.client.pods import Pod
 from rig.client.resources import Json
 from rig.identity.people import TEAM
-from rig.images.bases import compiled
 from support.claim_objects import devices, request
 from support.dra_stage import DraStage, claimed
-from support.machine_image import workloads
+from support.machine_image import with_driver_program, workloads
 
 PAIRS, SMOKE_PAIRS = 60, 1
 WARM_UP: Final = 1
@@ -52,7 +50,7 @@ _NS_IN_MS: Final = 1e6
 def started_ms(stage: DraStage, name: str, *, with_claim: bool) -> float:
     fields: dict[str, Any] = {"image": IMAGE, "command": [FIRST, "start"]}
     began_ns = time.time_ns()
-    pod = stage.pod(name, devices(request(10, "16Mi")), **fields) if with_claim else stage.plain(name, **fields)
+    pod = stage.pod(name, devices(request(10, "16Mi")), **fields) if with_claim else stage.create_pod(name, **fields)
     pod.wait_succeeded()
     said = pod.logs().strip()
     pod.delete_and_wait(grace_s=0)
@@ -70,8 +68,7 @@ async def asked_ms(server: ApiServer, claim: Json) -> float:
 async def prepared_ms(stage: DraStage, claims: list[Json]) -> list[tuple[float, float]]:
     """Prepares and unprepares each claim once; returns each time with that of the request to the API server."""
     channel = Channel(path=str(stage.machine.path(f"/{DRA_SOCKET}")))
-    control = stage.rig.control
-    access = Access.find(control.identities.kubeconfig(stage.rig.cluster.identity, control.server))
+    access = Access.find(stage.rig.cluster.kubectl.kubeconfig)
     found = list[tuple[float, float]]()
     async with ApiServer(access, user_agent="bench-dra") as server:
         await asked_ms(server, claims[0])  # the driver has an open connection, too
@@ -144,9 +141,7 @@ def main() -> int:
     pairs, count = (SMOKE_PAIRS, SMOKE_CLAIMS) if bench.smoke else (PAIRS, CLAIMS)
     with claimed(say=lambda _line: None, reads_all=True) as stage:
         stage.wait_published()
-        stage.rig.registry.push(
-            images.preloadable().with_files({FIRST: compiled(PROGRAM, flags=("-std=gnu11", "-ldl"))}), IMAGE
-        )
+        stage.rig.registry.push(with_driver_program(FIRST, PROGRAM), IMAGE)
         rounds = [
             tuple(started_ms(stage, f"{kind}-{number}", with_claim=kind == "claim") for kind in ("plain", "claim"))
             for number in range(pairs + WARM_UP)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import socket
 import sys
 import tempfile
 from collections import Counter
@@ -20,22 +19,19 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.request import urlopen
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
 from bench.harness import Bench
 from bench.scheduling.filling import AT_ONCE, MILLIS, PLAIN, fill_nodes, fill_plain, fill_pods
-from bench.scheduling.placing import Started, component, daemon, log_in, turn
+from bench.scheduling.placing import Started, component, daemon, joined, turn
 from bench.scheduling.racing import Race, whole
 from bench.scheduling.verifying import verified
-from partage_base.keyring import KeyFolders, add_pair
-from partage_base.kube import Access, ApiServer, pods_path
+from partage_base.kube import ApiServer, pods_path
 from partage_scheduler.objects import ApiPod
-from rig.client.cluster import Cluster
 from rig.client.wait import until
 from rig.control.plane import ControlPlane, control_plane
 from rig.control.settings import FOR_BENCHMARKS
-from rig.identity.people import SCHEDULER, TEAM
+from rig.identity.people import TEAM
 from rig.identity.permissions import delivered
+from support.processes import free_port
 
 NODES, PODS, TURNS = 5_000, 1_000, 9
 SMOKE_NODES, SMOKE_PODS, SMOKE_TURNS = 20, 40, 1
@@ -76,11 +72,11 @@ class Extender(NamedTuple):
 
 @contextmanager
 def serving(kubeconfig: Path, root: Path) -> Generator[Extender]:
-    port, metrics = _free_port(), _free_port()
+    port, metrics = free_port(), free_port()
     flags = ("--extender-address", f"127.0.0.1:{port}", "--metrics-address", f"127.0.0.1:{metrics}")
-    with daemon(kubeconfig, root, *flags) as pid:
-        until("the extender serves", lambda: None if "cache in sync" in log_in(root).read_text() else "not yet")
-        yield Extender(pid, port, metrics)
+    with daemon(kubeconfig, root, *flags) as process:
+        until("the extender serves", lambda: None if "cache in sync" in process.said else "not yet")
+        yield Extender(process.pid, port, metrics)
 
 
 def kube_scheduler(control: ControlPlane, configuration: Mapping[str, Any]) -> Started:
@@ -89,11 +85,7 @@ def kube_scheduler(control: ControlPlane, configuration: Mapping[str, Any]) -> S
 
 
 async def measured(control: ControlPlane, root: Path, nodes: int, pods: int, turns: int) -> Result:
-    cluster = Cluster(control)
-    access = control.identities.kubeconfig(cluster.as_account(SCHEDULER).identity, control.server)
-    add_pair(KeyFolders.at_root(root), Ed25519PrivateKey.generate())
-    admin = await asyncio.to_thread(Access.find, control.identities.kubeconfig(cluster.identity, control.server))
-    cluster.close()
+    access, admin = await asyncio.to_thread(joined, control, root)
     others = {"etcd": control.etcd.pid, "kube-apiserver": control.apiserver.pid}
     plain, ours, answered = list[Race](), list[Race](), Counter[str]()
     async with ApiServer(admin, user_agent="bench", connections=AT_ONCE, deadline_s=60) as server:
@@ -132,12 +124,6 @@ def main() -> int:
 
 def _quiet(line: str) -> None:
     sys.stderr.write(f"{line}\n")
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 if __name__ == "__main__":

@@ -18,20 +18,16 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
 from bench.harness import Bench
 from bench.scheduling.filling import OURS, PLAIN, fill_nodes, fill_placed, fill_plain, fill_pods
-from bench.scheduling.placing import component, daemon, turn
+from bench.scheduling.placing import component, daemon, joined, turn
 from bench.scheduling.racing import Race, whole
 from bench.scheduling.verifying import verified
-from partage_base.keyring import KeyFolders, add_pair
-from partage_base.kube import Access, ApiServer, pods_path
+from partage_base.kube import ApiServer, pods_path
 from partage_scheduler.objects import ApiPod
-from rig.client.cluster import Cluster
 from rig.control.plane import ControlPlane, control_plane
 from rig.control.settings import FOR_BENCHMARKS
-from rig.identity.people import SCHEDULER, TEAM
+from rig.identity.people import TEAM
 
 NODES, PODS, TURNS = 5_000, 10_000, 4
 SMOKE_NODES, SMOKE_PODS, SMOKE_TURNS = 20, 60, 2
@@ -52,11 +48,7 @@ class Result(NamedTuple):
 async def measured(control: ControlPlane, root: Path, nodes: int, pods: int, turns: int) -> Result:
     assert control.scheduler is not None
     control.scheduler.stop()
-    cluster = Cluster(control)
-    access = control.identities.kubeconfig(cluster.as_account(SCHEDULER).identity, control.server)
-    add_pair(KeyFolders.at_root(root), Ed25519PrivateKey.generate())
-    admin = await asyncio.to_thread(Access.find, control.identities.kubeconfig(cluster.identity, control.server))
-    cluster.close()
+    access, admin = await asyncio.to_thread(joined, control, root)
     others = {"etcd": control.etcd.pid, "kube-apiserver": control.apiserver.pid, "this bench": os.getpid()}
     theirs, ours = list[Race](), list[Race]()
     async with ApiServer(admin, user_agent="bench", connections=32, deadline_s=60) as server:

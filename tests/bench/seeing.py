@@ -21,14 +21,12 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import aiohttp
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from bench.harness import Bench
 from bench.scheduling.filling import OURS, fill_nodes, fill_pods
-from bench.scheduling.placing import daemon, turn
+from bench.scheduling.placing import daemon, joined, turn
 from bench.scheduling.racing import Race, whole
-from partage_base.keyring import KeyFolders, add_pair
-from partage_base.kube import Access, ApiServer, pods_path
+from partage_base.kube import ApiServer, pods_path
 from partage_plugins.api.keys import GPU_MILLI
 from partage_ui.views.catalogue import VIEWS
 from rig.client.cluster import Cluster
@@ -36,7 +34,7 @@ from rig.client.manifests import a_pod
 from rig.client.resources import SERVICE_ACCOUNTS
 from rig.control.plane import ControlPlane, control_plane
 from rig.control.settings import FOR_BENCHMARKS
-from rig.identity.people import OUR_NAMESPACE, SCHEDULER, TEAM, ServiceAccount
+from rig.identity.people import OUR_NAMESPACE, TEAM, ServiceAccount
 from rig.identity.permissions import FOLDER
 
 NODES, PODS, CHANGES = 5_000, 15_000, 20
@@ -196,12 +194,10 @@ async def looked_at(
 async def measured(control: ControlPlane, root: Path, nodes: int, pods: int, changes: int) -> Result:
     cluster = Cluster(control)
     await asyncio.to_thread(prepare, cluster)
-    access = control.identities.kubeconfig(cluster.as_account(SCHEDULER).identity, control.server)
-    looking = control.identities.kubeconfig(cluster.as_account(ACCOUNT).identity, control.server)
+    looking = cluster.as_account(ACCOUNT).kubectl.kubeconfig
     tokens = [cluster.token(viewer) for viewer in VIEWERS]
-    add_pair(KeyFolders.at_root(root), Ed25519PrivateKey.generate())
-    admin = await asyncio.to_thread(Access.find, control.identities.kubeconfig(cluster.identity, control.server))
     cluster.close()
+    access, admin = await asyncio.to_thread(joined, control, root)
     started = partial(daemon, access, root, "--metrics-address", METRICS)
     others = {"etcd": control.etcd.pid, "kube-apiserver": control.apiserver.pid, "this bench": os.getpid()}
     result = Result([], [], [], [])

@@ -37,8 +37,7 @@ def tell(pod: Pod, words: str) -> None:
 
 def show_memory(stage: DraStage) -> None:
     say("\n2. A pod with a claim of 300 milli and 2 GiB of a card")
-    pod = stage.pod("serve", devices(request(300, "2Gi")))
-    pod.wait_running()
+    pod = stage.pod("serve", devices(request(300, "2Gi"))).wait_running()
     (result,) = stage.claim_of(pod)["status"]["allocation"]["devices"]["results"]
     say(f"   kube-scheduler allocated {result['consumedCapacity']} of {result['device']}")
     tell(pod, "take 1500")
@@ -81,8 +80,7 @@ def show_forgery(stage: DraStage) -> None:
 def show_ceiling(stage: DraStage) -> None:
     say("\n5. A class lets its claims have half of a card's time, and a claim says that it may have all")
     stage.rig.cluster.api.create(DEVICE_CLASSES.at(), device_class(500, name=HALF))
-    pod = stage.pod("eager", devices(request(300, "2Gi", deviceClassName=HALF), limit_milli=1000))
-    pod.wait_running()
+    pod = stage.pod("eager", devices(request(300, "2Gi", deviceClassName=HALF), limit_milli=1000)).wait_running()
     told = stage.told(stage.claim_of(pod)["metadata"]["uid"])
     if told is None or told.cards[0].limit_milli != 500:
         raise SystemExit(f"the claim raised the limit of its class: {told}")

@@ -34,7 +34,7 @@ from msgspec.structs import replace
 
 from partage_base.keyring import KeyFolders, load_public_keys
 from partage_base.kube import Access, ApiServer
-from rig.client.resources import ADMISSION_POLICIES, NAMESPACES, Resource
+from rig.client.resources import ADMISSION_POLICIES, NAMESPACES, PRIORITY_CLASSES, RESOURCE_QUOTAS
 from rig.control.settings import ControlSettings
 from rig.identity.people import ALICE, TEAM
 from soak.harness import EXIT_WRONG, ended, say
@@ -58,8 +58,6 @@ from support.advertiser_stage import PORT
 from support.chain_stage import Chain, chained
 from support.chart import helm_in
 
-QUOTAS: Final = Resource("v1", "resourcequotas")
-PRIORITY_CLASSES: Final = Resource("scheduling.k8s.io/v1", "priorityclasses", namespaced=False)
 WITHOUT_LIFE_CYCLES: Final = ControlSettings(
     apiserver_flags={"disable-admission-plugins": "TaintNodesByCondition"},
     controller_manager_flags={"controllers": "*,-node-lifecycle-controller"},
@@ -148,15 +146,14 @@ def told(course: Course, wrong: Sequence[Wrong], unproved: Sequence[str]) -> int
 
 
 async def lived_through(plan: Plan, chain: Chain, papers: Papers) -> int:
-    control, cluster = chain.rig.control, chain.rig.cluster
+    cluster = chain.rig.cluster
     cluster.api.create(NAMESPACES.at(), {"metadata": {"name": NAMESPACE}})
     cluster.api.create(PRIORITY_CLASSES.at(), PRIORITY_CLASS)
-    cluster.api.create(QUOTAS.at(TEAM), {"metadata": {"name": "team"}, "spec": {"hard": QUOTA}})
-    cluster.api.create(QUOTAS.at(TEAM), {"metadata": {"name": "urgent"}, "spec": FOR_NOBODY})
+    cluster.api.create(RESOURCE_QUOTAS.at(TEAM), {"metadata": {"name": "team"}, "spec": {"hard": QUOTA}})
+    cluster.api.create(RESOURCE_QUOTAS.at(TEAM), {"metadata": {"name": "urgent"}, "spec": FOR_NOBODY})
     card, bare, asks = await asyncio.to_thread(on_nodes, chain)
-    own = await asyncio.to_thread(Access.find, control.identities.kubeconfig(account(cluster), control.server))
-    alice = control.identities.client(ALICE)
-    hers = await asyncio.to_thread(Access.find, control.identities.kubeconfig(alice, control.server))
+    own = await asyncio.to_thread(Access.find, account(cluster))
+    hers = await asyncio.to_thread(Access.find, cluster.as_person(ALICE).kubectl.kubeconfig)
     async with (
         ApiServer(own, user_agent="soak", connections=AT_ONCE + 8, deadline_s=60) as admin,
         ApiServer(hers, user_agent="alice", connections=8, deadline_s=60) as user,

@@ -129,8 +129,7 @@ def _claims_wrong(releases: tuple[str, ...]) -> str:
     try:
         with claimed(say=say, releases=releases) as stage:
             stage.claim("kept", devices(request(300, "1Gi")))
-            pod = stage.pod("kept-a", claim="kept")
-            pod.wait_running()
+            pod = stage.pod("kept-a", claim="kept").wait_running()
             stage.come_and_go("kept")
             took = (ask(pod, "take 100"), ask(pod, "take 2048"))
             stage.clear()
@@ -140,8 +139,7 @@ def _claims_wrong(releases: tuple[str, ...]) -> str:
 
 
 def _pods_wrong(chain: Chain) -> str:
-    shared = chain.pod("shared", limits={GPU_MILLI: "500", GPU_MEMORY: "4Gi"})
-    shared.wait_running()
+    shared = chain.pod("shared", limits={GPU_MILLI: "500", GPU_MEMORY: "4Gi"}).wait_running()
     took = (ask(shared, "take 100"), ask(shared, "take 4096"))
     if took != _KEPT_WITHIN:
         return f"a pod with 4 GiB takes 100 MiB and then 4 GiB: {took}"

@@ -25,12 +25,11 @@ from rig.rig import CHECKOUT, RigSettings, running
 from soak.harness import ended, options, say
 from support.crishim_stage import NODE, PLUGINS_FOLDER
 from support.isolation_stage import (
-    ADVISORY,
     IsolationStage,
     ask,
     broker,
-    furnish,
     install_library,
+    isolating,
     memory,
     node_settings,
 )
@@ -48,8 +47,7 @@ def main() -> int:
     objects = Path(_printed(before, "from partage_isolation.library.objects import built; print(built())"))
     key, wrong = Ed25519PrivateKey.generate(), list[Exception]()
     with running(RigSettings(nodes={NODE: node_settings(key)}), say=say, keep_logs=LOGS) as rig:
-        stage = IsolationStage(rig, key, rig.nodes[NODE].daemons["crishim"])
-        furnish(stage)
+        stage = isolating(rig, key)
         try:
             both_ways(stage, before, objects)
         except (AssertionError, RigError) as error:
@@ -77,18 +75,14 @@ def both_ways(stage: IsolationStage, before: Path, objects: Path) -> None:
 def run_daemons(stage: IsolationStage, tree: Path) -> None:
     """The broker and crishim of a tree take over, as after an upgrade or downgrade."""
     paths = ":".join(str(tree / floor) for floor in FLOORS)
-    stage.brokers[-1].stop()
+    stage.broker.stop()
     daemon = broker()
-    component = stage.node.daemon(replace(daemon, env={**daemon.env, "PYTHONPATH": paths}))
-    component.start()
-    component.wait_ready()
-    stage.brokers.append(component)
-    stage.start_another(*ADVISORY, env={"PYTHONPATH": f"{paths}:{PLUGINS_FOLDER}"}).stop()
+    stage.broker = stage.node.run(replace(daemon, env={**daemon.env, "PYTHONPATH": paths}))
+    stage.replace(env={"PYTHONPATH": f"{paths}:{PLUGINS_FOLDER}"})
 
 
 def limited(stage: IsolationStage, what: str) -> Pod:
-    pod = stage.limited_pod(memory(4096))
-    pod.wait_running()
+    pod = stage.limited_pod(memory(4096)).wait_running()
     assert ask(pod, "take 1000") == "took 1000", what
     say(f"{what}: it has its memory")
     return pod

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from soak.harness import ended, options, say, steps
-from support.pools_stage import NODE, Churn, Pools, Witness, pooled
+from support.chain_stage import Chain
+from support.pools_stage import NODE, Churn, Witness, pooled, wait_all_kubelets
 
 LOOKS: Final = 10
 KILL_EVERY: Final = 12
@@ -23,18 +24,18 @@ KILL_EVERY: Final = 12
 
 def main() -> int:
     asked = options("pools", minutes=10.0, seed=1)
-    with tempfile.TemporaryDirectory() as root, pooled(Path(root), say=say) as pools:
-        churn = Churn(pools, seed=asked.seed)
-        with Witness(pools) as witness:
-            kills = _work(pools, churn, witness, asked.minutes)
+    with tempfile.TemporaryDirectory() as root, pooled(Path(root), say=say) as chain:
+        churn = Churn(chain, seed=asked.seed)
+        with Witness(chain) as witness:
+            kills = _work(chain, churn, witness, asked.minutes)
             churn.end()
-            pools.wait_all_kubelets()
+            wait_all_kubelets(chain)
     proved = {"no native pod had a card": witness.native_seen, "no share was on one": witness.shared_seen}
     figures = {"pods": churn.made, "ran": churn.ran, "kills": kills, "samples": witness.samples}
     return ended("pools", witness.wrong, proved, **figures)
 
 
-def _work(pools: Pools, churn: Churn, witness: Witness, minutes: float) -> int:
+def _work(chain: Chain, churn: Churn, witness: Witness, minutes: float) -> int:
     """The number of kills."""
     kills = 0
     for step in steps(minutes, lambda: f"{churn.made} pods, {churn.ran} ran, {witness.samples} samples"):
@@ -43,22 +44,9 @@ def _work(pools: Pools, churn: Churn, witness: Witness, minutes: float) -> int:
         churn.step()
         witness.wait_looks(LOOKS)
         if step % KILL_EVERY == 0:
-            _kill(pools, kills)
+            chain.restart(("scheduler", "advertiser", "crishim")[kills % 3], chain.rig.nodes[NODE])
             kills += 1
     return kills
-
-
-def _kill(pools: Pools, turn: int) -> None:
-    """Kill each of them in turn, and restart it at once."""
-    if turn % 3 == 0:
-        pools.chain.scheduler.kill()
-        pools.chain.scheduler.start()
-        return
-    advertiser, crishim = pools.chain.advertisers[NODE].started[-1], pools.chain.rig.nodes[NODE].daemons["crishim"]
-    component = advertiser if turn % 3 == 1 else crishim
-    component.kill()
-    component.start()
-    component.wait_ready()
 
 
 if __name__ == "__main__":

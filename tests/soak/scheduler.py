@@ -25,9 +25,8 @@ from typing import Final
 
 import msgspec
 import uvloop
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from partage_base.keyring import KeyFolders, add_pair, load_public_keys
+from partage_base.keyring import KeyFolders, load_public_keys
 from partage_base.kube import Access, ApiServer, Bookmark, Deleted, Event, KubeError, Undecodable, pods_path
 from partage_scheduler.objects import ApiPod
 from rig.client.cluster import Cluster
@@ -42,6 +41,7 @@ from soak.scheduling.history import History, at_share, untouched
 from soak.scheduling.replicas import Replica
 from soak.scheduling.users import AT_ONCE, Users
 from support.gpu_fleet import GIB
+from support.scheduler_process import new_key
 
 P99_S: Final = 1.0
 SETTLE_S: Final = 120.0
@@ -158,10 +158,10 @@ class Soak:
 
 
 async def lived_through(plan: Plan, control: ControlPlane, root: Path) -> int:
-    add_pair(KeyFolders.at_root(root), Ed25519PrivateKey.generate())
+    new_key(root)
     cluster = Cluster(control)
-    scheduler = control.identities.kubeconfig(cluster.as_account(SCHEDULER).identity, control.server)
-    own = await asyncio.to_thread(Access.find, control.identities.kubeconfig(account(cluster), control.server))
+    scheduler = cluster.as_account(SCHEDULER).kubectl.kubeconfig
+    own = await asyncio.to_thread(Access.find, account(cluster))
     cluster.close()
     replicas = [Replica(name, scheduler, root, lease_s=plan.lease_s) for name in ("one", "two")]
     try:

@@ -9,19 +9,22 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from partage_advertiser.liveness_files import LABEL, MIG_LABEL
 from partage_plugins.api import GPU, Card
 from partage_plugins.api.inventory import Inventory
 from partage_plugins.api.keys import INVENTORY as ANNOTATION
 from partage_plugins.api.places import INVENTORY_FILE
 from partage_plugins.codecs import decode_inventory
-from rig.client.resources import LEASES, Json
+from rig.client.resources import EVENTS, LEASES, NODES, Json
 from rig.client.wait import until
+from rig.errors import Refused
 from rig.identity.identities import write_private
 from rig.identity.people import ADVERTISER, OUR_NAMESPACE
 from rig.machine.components import Component
@@ -45,20 +48,8 @@ CHILD: Final = "partage_gpu.nvml.child"
 def kubeconfig(rig: Rig, node: str) -> Path:
     """A kubeconfig whose token, in a file beside it, is bound to the node as that of a DaemonSet's pod."""
     token = give_token(rig, node, rig.cluster.nodes.get(node))
-    user = ADVERTISER.user
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [
-            {
-                "name": "rig",
-                "cluster": {"server": rig.control.server, "certificate-authority": str(rig.control.identities.ca)},
-            }
-        ],
-        "users": [{"name": user, "user": {"tokenFile": str(token)}}],
-        "contexts": [{"name": "rig", "context": {"cluster": "rig", "user": user}}],
-        "current-context": "rig",
-    }
+    config = json.loads(rig.cluster.as_account(ADVERTISER).kubectl.kubeconfig.read_bytes())
+    config["users"][0]["user"] = {"tokenFile": str(token)}
     return write_private(token.with_suffix(".kubeconfig"), json.dumps(config).encode())
 
 
@@ -170,7 +161,7 @@ class AdvertiserStage:
 
     def events(self) -> list[dict[str, Any]]:
         """The advertiser's Events about the node."""
-        found = self.rig.cluster.api.list("/api/v1/namespaces/default/events")
+        found = self.rig.cluster.api.list(EVENTS.at("default"))
         return [each for each in found if each.get("reportingComponent") == "partage-advertiser"]
 
     def wait_event(self, reason: str, words: str) -> None:
@@ -202,6 +193,31 @@ class AdvertiserStage:
         """The node's processes in /proc that run a module of ours."""
         namespace = Path(f"/proc/{self.machine.pid}/ns/pid").readlink()
         return [path for path in Path("/proc").glob("[0-9]*") if _runs(path, module, namespace)]
+
+
+@contextmanager
+def staged(rig: Rig, name: str) -> Generator[AdvertiserStage]:
+    """Yield the node and restore it afterwards, except for pods and drivers."""
+    stage = AdvertiserStage(rig, name)
+    try:
+        yield stage
+    finally:
+        for component in stage.started:
+            component.kill()
+        if stage.started:
+            sys.stdout.write(stage.started[-1].tail(60))  # for the report of a failure
+        _forget(stage)
+
+
+def _forget(stage: AdvertiserStage) -> None:
+    """Delete everything that was published, on the node and in the API server."""
+    stage.machine.run("rm", "-rf", "--", INVENTORY, "/run/partage/advertiser", "/run/partage/broker")
+    api = stage.rig.cluster.api
+    labels = dict.fromkeys((LABEL, MIG_LABEL, DEVICE_PLUGIN_LABEL))
+    api.patch(NODES.at(name=stage.name), {"metadata": {"annotations": {ANNOTATION: None}, "labels": labels}})
+    with suppress(Refused):  # there is none if the advertiser did not get that far
+        api.delete(LEASES.at(OUR_NAMESPACE, stage.name))
+    api.delete(EVENTS.at("default"))
 
 
 def why_not(cards: tuple[Card, ...], healths: tuple[str, ...]) -> str | None:

@@ -1,8 +1,7 @@
 """The whole system: two nodes with simulated cards and an FPGA board each, all of our daemons, and users.
 
     with chained(say=print) as chain:
-        train = chain.pod("train", limits={GPU_MILLI: "500"})
-        train.wait_running()
+        train = chain.pod("train", limits={GPU_MILLI: "500"}).wait_running()
         assert ask(train, "take 100") == "took 100"
 
 The scheduler runs as in a control plane, with its account in the cluster; on each node are the advertiser, crishim and
@@ -12,6 +11,7 @@ a broker. The template FPGA plugin is installed on both sides, as a package woul
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -23,29 +23,29 @@ from typing import Any, Final, Literal
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from partage_base.keyring import KeyFolders, add_pair, load_public_keys
+from partage_base.keyring import KeyFolders, load_public_keys
 from partage_dialects.settings import NVIDIA_GPU
 from partage_gpu.allocator.plan import NAMESPACES as EXCLUSION_NAMESPACES
 from partage_isolation.wire.messages import ContainerReport
 from partage_plugins.api import GPU, Allocation, ContainerName, GpuGrant
 from partage_plugins.api.keys import ALLOCATION, SIGNATURE
 from partage_plugins.codecs import decode_allocation, verify
-from rig.client.manifests import a_pod
+from rig.client.cluster import Cluster
 from rig.client.pods import Pod
 from rig.client.resources import LEASES
 from rig.client.wait import until
 from rig.control.settings import ControlSettings
-from rig.identity.people import OUR_NAMESPACE, SCHEDULER, TEAM
+from rig.identity.people import OUR_NAMESPACE, SCHEDULER
 from rig.nodes.node import Node, NodeSettings
 from rig.patience import patience_s
 from rig.rig import Rig, RigSettings, running
-from support import procfs
+from support.advertiser_stage import PORT as ADVERTISER_PORT
 from support.advertiser_stage import AdvertiserStage
 from support.cluster_stage import ClusterStage
-from support.crishim import SOCKET
-from support.crishim_stage import PLUGINS_FOLDER, add_board, crishim, plugin_files, public_file
-from support.isolation_stage import ENV, IMAGE, SERVING, equip, image, limits_of
-from support.scheduler_process import SchedulerProcess
+from support.crishim import PORT as CRISHIM_PORT
+from support.crishim_stage import PLUGINS_FOLDER, add_board, behind, crishim, distribution, plugin_files
+from support.isolation_stage import BROKER_PORT, ENV, IMAGE, SERVING, equip, image, limits_of
+from support.scheduler_process import SchedulerProcess, new_key
 
 NvidiaGpu = Literal["kubelet", "whole", "hami"]
 NODES: Final = ("n1", "n2")
@@ -55,59 +55,40 @@ EXCLUDING: Final = "excluding"
 """The one namespace allowed to use exclusions with parts of cards; tests that need it create it."""
 PLUGINS: Final = "[partage.scheduler]\nfpga = partage_fpga_template.scheduler:FpgaScheduler\n"
 FOUND_WRONG: Final = 3
+PORTS: Final = {"advertiser": ADVERTISER_PORT, "broker": BROKER_PORT, "crishim": CRISHIM_PORT}
+"""Ports of the daemons' metrics."""
 QUICK: Final = ("--lease-s", "4", "--renew-s", "3", "--retry-s", "0.5", "--back-off-s", "0.5", "--most-back-off-s", "2")
 
 
-class Scheduler(SchedulerProcess):
+def scheduler_of(
+    cluster: Cluster,
+    root: Path,
+    *flags: str,
+    nvidia_gpu: NvidiaGpu = "kubelet",
+    module: str = "partage_scheduler",
+) -> SchedulerProcess:
     """The scheduler with a third-party plugin beside ours; `nvidia_gpu` says which dialect owns `nvidia.com/gpu`."""
-
-    def __init__(
-        self,
-        kubeconfig: Path,
-        root: Path,
-        flags: Sequence[str] = (),
-        *,
-        nvidia_gpu: NvidiaGpu = "kubelet",
-        module: str = "partage_scheduler",
-    ) -> None:
-        super().__init__(kubeconfig, root, "--log-format", "text", *QUICK, *flags, module=module)
-        self._nvidia_gpu = nvidia_gpu
-        self._plugins = root / "plugins"
-        self._install()
-
-    @property
-    def env(self) -> Mapping[str, str]:
-        path = os.pathsep.join((str(self._plugins), os.environ.get("PYTHONPATH", "")))
-        said = {NVIDIA_GPU: self._nvidia_gpu, EXCLUSION_NAMESPACES: EXCLUDING}
-        return {**os.environ, "PYTHONPATH": path, **said}
-
-    @property
-    def descriptors(self) -> int:
-        return procfs.descriptors(self.pid)
-
-    @property
-    def rss_bytes(self) -> int:
-        return procfs.status(self.pid, "VmRSS") << 10
-
-    def _install(self) -> None:
-        folder = self._plugins / "more-1.dist-info"
-        folder.mkdir(parents=True)
-        (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: more\nVersion: 1\n")
-        (folder / "entry_points.txt").write_text(PLUGINS)
+    plugins = root / "plugins"
+    for path, text in distribution(PLUGINS).items():
+        (plugins / path).parent.mkdir(parents=True, exist_ok=True)
+        (plugins / path).write_text(text)
+    python_path = os.pathsep.join((str(plugins), os.environ.get("PYTHONPATH", "")))
+    env = {"PYTHONPATH": python_path, NVIDIA_GPU: nvidia_gpu, EXCLUSION_NAMESPACES: EXCLUDING}
+    kubeconfig = cluster.as_account(SCHEDULER).kubectl.kubeconfig
+    return SchedulerProcess(kubeconfig, root, "--log-format", "text", *QUICK, *flags, module=module, env=env)
 
 
 @dataclass
 class Chain(ClusterStage):
     """The cluster, as its users and its administrator see it."""
 
-    scheduler: Scheduler
+    scheduler: SchedulerProcess
     root: Path
     advertisers: dict[str, AdvertiserStage] = field(default_factory=dict[str, AdvertiserStage])
 
     def pod(self, name: str, *, limits: Mapping[str, str], **said: Any) -> Pod:
         """A pod for our scheduler; its program allocates card memory on command."""
-        fields: dict[str, Any] = {"image": IMAGE, "command": SERVING, "scheduler": OURS, **said}
-        return self.rig.cluster.pods.create(TEAM, a_pod(name, limits=limits, **fields))
+        return self.create_pod(name, limits=limits, **{"image": IMAGE, "command": SERVING, "scheduler": OURS, **said})
 
     def allocation(self, pod: Pod) -> Allocation:
         """The pod's allocation; raises unless it is signed."""
@@ -123,6 +104,14 @@ class Chain(ClusterStage):
     def limits_of(self, pod: Pod) -> ContainerReport:
         """The limits of the pod's container in the node's broker."""
         return limits_of(self.machine_of(pod), pod)
+
+    def restart(self, daemon: str, node: Node) -> None:
+        """Kill the scheduler, or that daemon of the node, and start it again."""
+        if daemon == "scheduler":
+            self.scheduler.kill()
+            self.scheduler.start()
+        else:
+            node.newest(daemon).restart()
 
     @property
     def said(self) -> str:
@@ -141,10 +130,23 @@ class Chain(ClusterStage):
         return done.stderr
 
     def _partage(self, *words: str) -> subprocess.CompletedProcess[str]:
-        own = self.rig.control.identities.kubeconfig(self.rig.cluster.identity, self.rig.control.server)
-        argv = (sys.executable, "-P", "-m", "partage_cli", "--root", str(self.root), *words, "--kubeconfig", str(own))
+        own = str(self.rig.cluster.kubectl.kubeconfig)
+        argv = (sys.executable, "-P", "-m", "partage_cli", "--root", str(self.root), *words, "--kubeconfig", own)
         env = self.scheduler.env
         return subprocess.run(argv, capture_output=True, text=True, timeout=patience_s(), check=False, env=env)
+
+    @property
+    def scheduler_address(self) -> str:
+        """The metrics address of the running scheduler, which chose a free port."""
+        found: list[str] = re.findall(r"metrics are served.*?(127\.0\.0\.1:\d+)", self.scheduler.said)
+        return found[-1]
+
+    def targets(self) -> Mapping[str, Mapping[str, str]]:
+        """Metrics addresses of all daemons, with the labels that a PodMonitor would add."""
+        found = {self.scheduler_address: {"node": "control"}}
+        for name, node in self.rig.nodes.items():
+            found |= {f"{node.machine.addresses.ip}:{port}": {"node": name} for port in PORTS.values()}
+        return found
 
 
 @contextmanager
@@ -165,8 +167,7 @@ def chained(  # noqa: PLR0913 - said once, and by name
 
     `scheduler` is the module to run as the scheduler.
     """
-    key = Ed25519PrivateKey.generate()
-    add_pair(KeyFolders.at_root(root), key)
+    key = new_key(root)
     settings = RigSettings(
         nodes={name: _node(name, key, profile) for name in nodes},
         control=control or ControlSettings(),
@@ -174,13 +175,12 @@ def chained(  # noqa: PLR0913 - said once, and by name
     )
     with running(settings, say=say, keep_logs=keep_logs) as rig:
         rig.registry.push(image(), IMAGE)
-        identity = rig.cluster.as_account(SCHEDULER).identity
-        kubeconfig = rig.control.identities.kubeconfig(identity, rig.control.server)
-        process = Scheduler(kubeconfig, root, flags, nvidia_gpu=nvidia_gpu, module=scheduler)
+        process = scheduler_of(rig.cluster, root, *flags, nvidia_gpu=nvidia_gpu, module=scheduler)
         chain = Chain(rig, process, root)
         try:
             for name, node in rig.nodes.items():
-                _furnish(name, node)
+                equip(node, ("h100", "h100"), name=name)
+                add_board(node.machine)
                 chain.advertisers[name] = AdvertiserStage(rig, name)
                 start_advertiser(chain.advertisers[name])
             process.start()
@@ -208,17 +208,8 @@ def start_advertiser(stage: AdvertiserStage, settings: Mapping[str, str] | None 
 
 
 def _node(name: str, key: Ed25519PrivateKey, profile: str) -> NodeSettings:
-    files = {**dict([public_file(key)]), **plugin_files()}
-    daemon = crishim(
-        0, "--profile", profile, env=ENV, node=name
-    )  # enforcement is on, so a grant is rejected unless its limits are enforced
-    return NodeSettings(runtime_endpoint=f"unix://{SOCKET}", daemons=(daemon,), files=files)
-
-
-def _furnish(name: str, node: Node) -> None:
-    """Install cards, their driver with NVIDIA's description of it, a board, the library and a broker."""
-    equip(node, ("h100", "h100"), name=name)
-    add_board(node.machine)
+    """Enforcement is on, so a grant is rejected unless its limits are enforced."""
+    return behind(crishim(0, "--profile", profile, env=ENV, node=name), plugin_files(), key)
 
 
 def _wait_sharing(advertiser: AdvertiserStage) -> None:

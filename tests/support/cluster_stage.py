@@ -9,7 +9,10 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from rig.client.manifests import a_pod
 from rig.client.pods import Pod
+from rig.client.resources import Json
+from rig.identity.people import TEAM
 from rig.nodes.machine import Machine
 from rig.nodes.node import ENDPOINT, Node
 from rig.rig import Rig
@@ -43,6 +46,10 @@ class ClusterStage:
         """The end of the logs of daemons outside the rig, for failure reports."""
         return ""
 
+    def create_pod(self, name: str, **said: Any) -> Pod:
+        """A pod of the team with exactly these fields."""
+        return self.rig.cluster.pods.create(TEAM, a_pod(name, **said))
+
     def clear(self) -> None:
         """Delete the test's pods, all at once."""
         self.rig.cluster.pods.delete_made()
@@ -68,8 +75,24 @@ class ClusterStage:
             for each in found
         ]
 
+    def running(self) -> list[Listed]:
+        return [each for each in self.containers() if each.running]
+
+    def kill_container(self, pod: Pod, container: str = "main") -> None:
+        """Kill the container's process like a crash; kubelet may restart it."""
+        before, machine = pod.container(container)["restartCount"], self.machine_of(pod)
+        named = ("--label", f"io.kubernetes.pod.uid={pod.uid}", "--name", f"^{container}$")
+        running = self.crictl("ps", "--quiet", *named, machine=machine).strip()
+        self.crictl("stop", "--timeout", "0", running, machine=machine)
+
+        def why_not(_: Json) -> str | None:
+            status = pod.container(container)
+            return None if status["restartCount"] > before or "running" not in status["state"] else "it runs"
+
+        pod.wait(f"is known to have a {container} that ended", why_not)
+
     def inspected(self, pod: Pod) -> dict[str, Any]:
         """The runtime's details of the pod's running container."""
-        container = next(each for each in self.containers() if each.pod == pod.uid and each.running)
+        container = next(each for each in self.running() if each.pod == pod.uid)
         found: dict[str, Any] = json.loads(self.crictl("inspect", container.id))["info"]
         return found

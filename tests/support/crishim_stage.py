@@ -30,9 +30,8 @@ from partage_plugins.api import (
 )
 from partage_plugins.api.keys import ALLOCATION
 from partage_plugins.codecs import encode_inventory, key_id
-from rig.client.manifests import a_pod
 from rig.client.pods import Pod
-from rig.client.wait import until
+from rig.identity.people import TEAM
 from rig.machine.components import Component
 from rig.nodes.machine import Machine
 from rig.nodes.node import Daemon, NodeSettings
@@ -43,7 +42,6 @@ from support.crishim import SOCKET
 from support.metrics import figures
 from unit.gpu_node.nodes import CARDS, FIRST, LIBRARIES, SECOND, VERSION, card, information
 
-TEAM: Final = "team-a"
 NODE: Final = "n1"
 KEYS: Final = "/etc/partage/keys.d"
 INVENTORY: Final = "/run/partage/inventory.json"
@@ -96,20 +94,27 @@ def crishim(
     return daemons.crishim(*flags, node=node, env={**own, **(env or {})}, number=number, former=former)
 
 
-def files(*keys: Ed25519PrivateKey) -> dict[str, str]:
-    """Files on the node before anything starts: the inventory, keys, and the plugins of a package."""
-    return {INVENTORY: inventory(), **dict(map(public_file, keys)), **plugin_files()}
+def node_settings(key: Ed25519PrivateKey) -> NodeSettings:
+    """A node with the inventory, the key, and the plugins of a package before anything starts."""
+    return behind(crishim(0), {INVENTORY: inventory(), **plugin_files()}, key)
 
 
-def node_settings(*keys: Ed25519PrivateKey) -> NodeSettings:
-    return NodeSettings(runtime_endpoint=f"unix://{SOCKET}", daemons=(crishim(0),), files=files(*keys))
+def behind(crishim: Daemon, files: Mapping[str, str], key: Ed25519PrivateKey) -> NodeSettings:
+    """A node whose kubelet speaks through that crishim, with these files and the key."""
+    path, text = public_file(key)
+    return NodeSettings(runtime_endpoint=f"unix://{SOCKET}", daemons=(crishim,), files={**files, path: text})
 
 
 def plugin_files() -> dict[str, str]:
-    plugins = "[partage.node]\nfpga = partage_fpga_template.node:FpgaNode\n"
+    found = distribution("[partage.node]\nfpga = partage_fpga_template.node:FpgaNode\n")
+    return {f"{PLUGINS_FOLDER}/{path}": text for path, text in found.items()}
+
+
+def distribution(entry_points: str) -> dict[str, str]:
+    """The files of an installed package with these entry points, by path."""
     return {
-        f"{PLUGINS_FOLDER}/more-1.dist-info/METADATA": "Metadata-Version: 2.1\nName: more\nVersion: 1\n",
-        f"{PLUGINS_FOLDER}/more-1.dist-info/entry_points.txt": plugins,
+        "more-1.dist-info/METADATA": "Metadata-Version: 2.1\nName: more\nVersion: 1\n",
+        "more-1.dist-info/entry_points.txt": entry_points,
     }
 
 
@@ -178,6 +183,10 @@ class Stage(ClusterStage):
 
     key: Ed25519PrivateKey
     crishim: Component
+    flags: tuple[str, ...] = ()
+    """Of every further crishim, unless it is started with others."""
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Of every further crishim."""
     number: int = 0
     _names: itertools.count[int] = field(default_factory=itertools.count)
 
@@ -185,12 +194,10 @@ class Stage(ClusterStage):
         return f"{what}-{next(self._names)}"
 
     def idle_pod(self, what: str = "idle", **said: Any) -> Pod:
-        fields: dict[str, Any] = {"image": "busybox", "command": IDLE, "node": NODE, **said}
-        return self.rig.cluster.pods.create(TEAM, a_pod(self.name(what), **fields))
+        return self.create_pod(self.name(what), **{"image": "busybox", "command": IDLE, "node": NODE, **said})
 
     def unbound_pod(self, what: str = "train", **said: Any) -> Pod:
-        fields: dict[str, Any] = {"image": "busybox", "command": IDLE, "scheduler": "nobody", **said}
-        return self.rig.cluster.pods.create(TEAM, a_pod(self.name(what), **fields))
+        return self.create_pod(self.name(what), **{"image": "busybox", "command": IDLE, "scheduler": "nobody", **said})
 
     def granted_pod(self, *grants: GpuGrant, gen: int = 1, key: Ed25519PrivateKey | None = None, **said: Any) -> Pod:
         """A pod bound with these grants for its container."""
@@ -215,7 +222,7 @@ class Stage(ClusterStage):
         """Delete all pods at once, and wait for those that hold cards."""
         holders = {pod.uid for pod in self.rig.cluster.pods.list(TEAM) if ALLOCATION in pod.annotations}
         made = self.rig.cluster.pods.end_made()
-        uids = {each.pod for each in self.containers() if each.running}
+        uids = {each.pod for each in self.running()}
         for pod in made:
             if pod.uid in uids & holders:
                 pod.wait_gone()
@@ -224,7 +231,12 @@ class Stage(ClusterStage):
         """Start a new crishim that takes over the socket; the earlier one still runs, and ends by itself."""
         former = self.machine.path(SOCKET)
         self.number += 1
-        daemon = crishim(self.number, *flags, env=env, former=former.stat().st_ino if former.exists() else None)
+        daemon = crishim(
+            self.number,
+            *(flags or self.flags),
+            env={**self.env, **(env or {})},
+            former=former.stat().st_ino if former.exists() else None,
+        )
         before, self.crishim = self.crishim, self.node.run(daemon)
         return before
 
@@ -245,21 +257,3 @@ class Stage(ClusterStage):
         """Write a file of the node atomically, as an operator's tools do."""
         self.machine.write(f"{path}.new", text)
         self.machine.path(f"{path}.new").rename(self.machine.path(path))
-
-    def kill_container(self, pod: Pod, container: str = "main") -> None:
-        """Kill the container's process like a crash; kubelet restarts it."""
-        before = pod.container(container).get("restartCount", 0)
-        found = next(
-            each for each in self.containers() if (each.pod, each.name) == (pod.uid, container) and each.running
-        )
-        self.crictl("stop", "--timeout", "0", found.id)
-        until(
-            f"{pod.name}'s container is known to have ended",
-            lambda: None if _has_ended(pod, container, before) else "it has not",
-        )
-
-
-def _has_ended(pod: Pod, container: str, before: int) -> bool:
-    pod.refresh()
-    status = pod.container(container)
-    return bool(status.get("restartCount", 0) > before or "running" not in status.get("state", {}))

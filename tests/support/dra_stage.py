@@ -1,8 +1,7 @@
 """A cluster as a managed one: kube-scheduler allocates, kubelet uses containerd directly, the node has our driver.
 
     with claimed(say=print) as stage:
-        pod = stage.pod("train", share=300, memory="8Gi")
-        pod.wait_running()
+        pod = stage.pod("train", share=300, memory="8Gi").wait_running()
 
 The node has simulated cards of the pool dra, a broker and the driver; no other daemon of ours.
 """
@@ -12,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +20,7 @@ from partage_base.claim_records import ClaimRecords
 from partage_isolation.wire.messages import ContainerReport
 from partage_plugins.api.claims import DRIVER, ClaimRecord, ClaimUid
 from partage_plugins.api.places import CDI_FOLDER
+from rig.client.cluster import Cluster
 from rig.client.manifests import a_pod
 from rig.client.pods import Pod
 from rig.client.resources import (
@@ -32,7 +32,7 @@ from rig.client.resources import (
     Json,
 )
 from rig.client.wait import until
-from rig.identity.people import TEAM, Identity
+from rig.identity.people import TEAM
 from rig.machine.components import Component
 from rig.nodes.node import Daemon, NodeSettings
 from rig.rig import Rig, RigSettings, running
@@ -40,7 +40,7 @@ from support.bytecode import BYTECODE
 from support.claim_objects import API, device_class, devices, request
 from support.cluster_stage import ClusterStage
 from support.crishim_stage import INVENTORY, NODE
-from support.isolation_stage import ENV, IMAGE, SERVING, broker, equip, image, inventory, told_by
+from support.isolation_stage import ENV, IMAGE, SERVING, equip, image, inventory, told_by
 from support.metrics import everywhere, figures, why_not_ready
 
 ADMIN_ACCESS: Final = "resource.kubernetes.io/admin-access"
@@ -60,8 +60,6 @@ def part_class(of: int) -> Json:
 class DraStage(ClusterStage):
     driver: Component
     broker: Component
-    claims: list[str] = field(default_factory=list[str])
-    templates: list[str] = field(default_factory=list[str])
     scheduler: str = "default-scheduler"
     """The scheduler of its pods."""
 
@@ -74,9 +72,7 @@ class DraStage(ClusterStage):
     def claim(self, name: str, spec: Json) -> str:
         """Create a named claim, which several pods can use; returns its uid."""
         body = {"apiVersion": API, "kind": "ResourceClaim", "metadata": {"name": name}, "spec": spec}
-        made = self.rig.cluster.api.create(RESOURCE_CLAIMS.at(TEAM), body)
-        self.claims.append(name)
-        return str(made["metadata"]["uid"])
+        return str(self.rig.cluster.api.create(RESOURCE_CLAIMS.at(TEAM), body)["metadata"]["uid"])
 
     @contextmanager
     def administrated(self) -> Generator[None]:
@@ -110,7 +106,6 @@ class DraStage(ClusterStage):
     def _template(self, name: str, spec: Json) -> str:
         template = {"kind": "ResourceClaimTemplate", "metadata": {"name": name}, "spec": {"spec": spec}}
         self.rig.cluster.api.create(RESOURCE_CLAIM_TEMPLATES.at(TEAM), {"apiVersion": API, **template})
-        self.templates.append(name)
         return name
 
     def _pod(self, name: str, claims: Mapping[str, Json], said: Mapping[str, Any]) -> Pod:
@@ -124,10 +119,6 @@ class DraStage(ClusterStage):
         """Create and at once delete pods with the claim and a node name: kubelet 1.36 then releases a claim in use."""
         for number in range(times):
             self.pod(f"{claim}-passing-{number}", claim=claim, node=self.node.name).delete_and_wait(grace_s=0)
-
-    def plain(self, name: str, **said: Any) -> Pod:
-        """A pod without a claim."""
-        return self.rig.cluster.pods.create(TEAM, a_pod(name, **said))
 
     # ---- Resulting state ---------------------------------------------------------------------------------------------
 
@@ -154,36 +145,17 @@ class DraStage(ClusterStage):
         found = self.rig.cluster.api.get(RESOURCE_SLICES.at())["items"]
         return [each for each in found if each["spec"]["driver"] == DRIVER]
 
-    def slice(self) -> Json | None:
-        return next(iter(self.slices()), None)
-
     def devices(self) -> list[Json]:
         """The published devices."""
         return [device for each in self.slices() for device in each["spec"].get("devices", ())]
 
-    def wait_published(self) -> Json:
-        until("the node's devices are published", lambda: None if self.slice() else "there is no slice")
-        found = self.slice()
-        assert found is not None
-        return found
+    def wait_published(self) -> None:
+        until("the node's devices are published", lambda: None if self.slices() else "there is no slice")
 
     def prepares(self) -> float:
         """Number of prepare calls by kubelet since the driver's start."""
         told = figures(self.machine, PORT)
         return sum(count for series, count in told.items() if series.startswith("partage_dra_prepares_total"))
-
-    def wait_said(self, pod: Pod, words: str) -> None:
-        """Wait until an Event of the pod contains these words."""
-
-        def why_not() -> str | None:
-            said = [each.message for each in pod.events()]
-            return None if any(words in each for each in said) else str(said)
-
-        until(f"{pod.name} is told {words!r}", why_not)
-
-    def running(self) -> list[str]:
-        """Ids of running containers, from the runtime."""
-        return self.crictl("ps", "-q").split()
 
     def wait_nothing_left(self, uid: str) -> None:
         def why_not() -> str | None:
@@ -198,36 +170,22 @@ class DraStage(ClusterStage):
 
     # ---- The driver --------------------------------------------------------------------------------------------------
 
-    def start_driver(self, *flags: str) -> None:
-        self.driver = self.node.run(dra_driver(self.rig, *flags))
-
-    def kill_driver(self) -> None:
+    def replace_driver(self, *flags: str) -> None:
+        """Kill it, and start another one with these flags."""
         self.driver.kill()
-
-    def restart_broker(self) -> None:
-        self.broker.kill()
-        self.broker = self.node.run(broker())
-
-    def restart_kubelet(self) -> None:
-        self.node.kubelet.restart()
+        self.driver = self.node.run(dra_driver(self.rig, *flags))
 
     def clear(self) -> None:
         super().clear()
-        templates, self.templates = self.templates, []
-        for name in templates:
-            self.rig.cluster.api.delete(RESOURCE_CLAIM_TEMPLATES.at(TEAM, name))
-        claims, self.claims = self.claims, []
-        for name in claims:
-            self.rig.cluster.api.delete(RESOURCE_CLAIMS.at(TEAM, name))
+        for kind in (RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS):
+            self.rig.cluster.api.delete(kind.at(TEAM))
 
 
-def dra_driver(rig: Rig, *flags: str, identity: Identity | None = None) -> Daemon:
+def dra_driver(rig: Rig, *flags: str, user: Cluster | None = None) -> Daemon:
     """The driver with kubelet's identity, which may write the slices of its node and read the claims of its pods."""
-    whose = identity or rig.control.identities.node(NODE)
-    access = rig.control.identities.kubeconfig(whose, rig.control.server)
+    access = (user or rig.cluster.as_node(NODE)).kubectl.kubeconfig
     argv = (sys.executable, "-P", "-m", "partage_dra", "--node-name", NODE, "--kubeconfig", str(access))
     more = ("--log-format", "text", "--metrics-address", everywhere(PORT), "--look-every-s", "0.2", *flags)
-
     return Daemon("dra", (*argv, *more), partial(why_not_ready, port=PORT), {**BYTECODE, **ENV})
 
 
@@ -245,5 +203,5 @@ def claimed(
         rig.registry.push(image(), IMAGE)
         lender = equip(rig.nodes[NODE])
         rig.cluster.api.create(DEVICE_CLASSES.at(), device_class())
-        driving = dra_driver(rig, identity=rig.cluster.identity if reads_all else None)
+        driving = dra_driver(rig, user=rig.cluster if reads_all else None)
         yield DraStage(rig, rig.nodes[NODE].run(driving), lender)

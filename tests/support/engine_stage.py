@@ -13,7 +13,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +21,7 @@ from typing import Any, Final
 from partage_plugins.api.places import ENGINES_FOLDER, INVENTORY_FILE, OCI_SOCKET
 from partage_simgpu.build import built as built_simgpu
 from rig.client.wait import until
-from rig.machine.components import Component
+from rig.machine.components import Component, serving
 from rig.nodes.machine import Machine
 from rig.nodes.node import Daemon, inside, why_no_answer
 from support import oci_program
@@ -85,18 +85,10 @@ def shares_on(machine: Machine, *cards: str, flags: tuple[str, ...] = ()) -> Gen
     """Inside the context engines can start containers with shares of these cards."""
     install_driver(machine, cards)
     install_library(machine)
-    started = [
-        inside(machine, each) for each in (simgpud(), broker("--runtime", "", node="lone"), _inventory(), agent(*flags))
-    ]
-    try:
-        for each in started:
-            each.start()
-            each.wait_ready()
-        _, served, _, asked = started
+    daemons = (simgpud(), broker("--runtime", "", node="lone"), _inventory(), agent(*flags))
+    with ExitStack() as stack:
+        _, served, _, asked = [stack.enter_context(serving(inside(machine, each))) for each in daemons]
         yield SharesStage(machine, served, asked)
-    finally:
-        for each in reversed(started):
-            each.kill()
 
 
 def _inventory() -> Daemon:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -22,16 +23,13 @@ from partage_plugins.api import CardId
 from partage_plugins.api.keys import CARDS, GPU_MEMORY, GPU_MILLI
 from partage_simgpu.driver_root import LIBRARIES
 from rig.client.pods import Pod
-from rig.client.resources import CLUSTER_ROLES
-from rig.client.rights import may
-from rig.client.wait import until
+from rig.client.rights import without_right
 from rig.identity.people import SCHEDULER
 from rig.images.bases import compiled
-from rig.machine.components import Component
+from rig.machine.components import away, serving
 from rig.nodes.node import Daemon
 from support.bytecode import BYTECODE
 from support.chain_stage import Chain
-from support.chain_targets import scheduler_address
 from support.crishim_stage import KEYS, allocation, public_file, whole
 from support.isolation_stage import ask, broker
 from support.machine_image import workloads
@@ -52,14 +50,9 @@ _USES_THE_CARD: Final = (
 )
 
 
-def component(chain: Chain, daemon: str) -> Component:
-    """The node's last component of that name."""
-    return [each for each in chain.rig.nodes[NODE].others if each.name == f"{NODE}-{daemon}"][-1]
-
-
 def start_again(chain: Chain) -> None:
     """Start the scheduler at the address that Prometheus scrapes."""
-    chain.scheduler.start("--metrics-address", scheduler_address(chain))
+    chain.scheduler.start("--metrics-address", chain.scheduler_address)
 
 
 def card(chain: Chain) -> CardId:
@@ -69,25 +62,7 @@ def card(chain: Chain) -> CardId:
 def pod_there(chain: Chain, name: str, milli: int, gib: int = 4, **said: Any) -> Pod:
     """A running pod with a part of the node's first card."""
     limits = {GPU_MILLI: str(milli), GPU_MEMORY: f"{gib}Gi"}
-    pod = chain.pod(name, limits=limits, annotations={CARDS: card(chain)}, **said)
-    pod.wait_running()
-    return pod
-
-
-@contextmanager
-def without_right(chain: Chain, resource: str) -> Generator[None]:
-    """Remove a right from the scheduler's role inside the context."""
-    api, path = chain.rig.cluster.api, CLUSTER_ROLES.at(name="partage-scheduler")
-    rules = api.get(path)["rules"]
-    api.patch(path, {"rules": [each for each in rules if each["resources"] != [resource]]})
-    try:
-        kind, _, part = resource.partition("/")
-        verb = "create" if part else "list"
-        asked = {"verb": verb, "resource": kind, **({"subresource": part} if part else {})}
-        until("it may not", lambda: "it may" if may(chain.rig.cluster, SCHEDULER.user, **asked) else None)
-        yield
-    finally:
-        api.patch(path, {"rules": rules})
+    return chain.pod(name, limits=limits, annotations={CARDS: card(chain)}, **said).wait_running()
 
 
 @contextmanager
@@ -102,7 +77,7 @@ def no_scheduler(chain: Chain) -> Generator[Labels]:
 @contextmanager
 def out_of_date(chain: Chain) -> Generator[Labels]:
     """Forbid watching a kind and cut its connections, because a running watch would not notice."""
-    with without_right(chain, "resourcequotas"):
+    with without_right(chain.rig.cluster, SCHEDULER, "resourcequotas"):
         port = urlsplit(chain.rig.control.server).port
         found = subprocess.run(("ss", "-Htnp", "dport", "=", str(port)), capture_output=True, text=True, check=True)
         for line in (line.split() for line in found.stdout.splitlines() if f"pid={chain.scheduler.pid}," in line):
@@ -113,7 +88,7 @@ def out_of_date(chain: Chain) -> Generator[Labels]:
 
 @contextmanager
 def bindings_fail(chain: Chain) -> Generator[Labels]:
-    with without_right(chain, "pods/binding"):
+    with without_right(chain.rig.cluster, SCHEDULER, "pods/binding"):
         chain.pod("unbound", limits={GPU_MILLI: "100", GPU_MEMORY: "1Gi"})
         yield {}
 
@@ -127,13 +102,8 @@ def pod_waits(chain: Chain) -> Generator[Labels]:
 
 @contextmanager
 def not_in_force(chain: Chain) -> Generator[Labels]:
-    there = component(chain, "broker")
-    there.kill()
-    try:
+    with away(chain.rig.nodes[NODE].newest("broker")):
         yield {"node": NODE, "reason": "no-broker"}
-    finally:
-        there.start()
-        there.wait_ready()
 
 
 @contextmanager
@@ -228,19 +198,11 @@ def other_version(chain: Chain) -> Generator[Labels]:
     shutil.copytree(Path(partage_base.__file__).parent, folder / "partage_base")
     file = folder / "partage_base/version.py"
     file.write_text(file.read_text().replace(VERSION, OTHER_VERSION))
-    here = component(chain, "broker")
-    here.kill()
     daemon = broker(node=NODE)
-    other = chain.rig.nodes[NODE].run(
-        Daemon("another-broker", daemon.argv, daemon.why_not_ready, {**daemon.env, "PYTHONPATH": str(folder)})
-    )
-    try:
+    other = replace(daemon, name="another-broker", env={**daemon.env, "PYTHONPATH": str(folder)})
+    with away(chain.rig.nodes[NODE].newest("broker")), serving(chain.rig.nodes[NODE].daemon(other)):
         yield {}
-    finally:
-        other.kill()
-        here.start()
-        here.wait_ready()
-        shutil.rmtree(folder)
+    shutil.rmtree(folder)
 
 
 FAULTS: Final[Mapping[str, Fault]] = {

@@ -6,8 +6,8 @@ By default crishim treats limits as advisory, so that it rejects nothing that a 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,14 +20,13 @@ from partage_plugins.api import GPU, Card, CardId, GpuGrant, GpuPart, Inventory,
 from partage_plugins.codecs import encode_inventory
 from rig import images
 from rig.client.pods import Pod
-from rig.client.wait import until
-from rig.images.bases import compiled
 from rig.machine.components import Component
 from rig.nodes.machine import Machine
 from rig.nodes.node import Daemon, Node, NodeSettings
+from rig.rig import Rig
 from support.bytecode import BYTECODE
-from support.crishim import SOCKET
-from support.crishim_stage import INVENTORY, NODE, Stage, crishim, give_own_dev, public_file
+from support.crishim_stage import INVENTORY, NODE, Stage, behind, crishim, give_own_dev
+from support.machine_image import with_driver_program
 from support.metrics import everywhere
 from support.simgpu_stage import CARDS, DRIVER, UUIDS, generate_cdi, install_driver, simgpud
 
@@ -48,8 +47,7 @@ BROKER_PORT: Final = 9470
 
 def image() -> images.Image:
     """A program that allocates memory on command."""
-    program = compiled(PROGRAM, flags=("-std=gnu11", "-ldl"))
-    return images.preloadable().with_files({SERVING[0]: program})
+    return with_driver_program(SERVING[0], PROGRAM)
 
 
 def inventory(pool: Pool = "shared") -> str:
@@ -72,11 +70,9 @@ def memory(mib: int, *, share: int = 0, card: CardId = CARD) -> GpuGrant:
     return GpuGrant(card=card, share_milli=share, limit_milli=1000, memory_bytes=mib * MIB)
 
 
-def node_settings(*keys: Ed25519PrivateKey) -> NodeSettings:
+def node_settings(key: Ed25519PrivateKey) -> NodeSettings:
     """A node with crishim only; driver and broker are started later, in any order."""
-    files = {INVENTORY: inventory(), **dict(map(public_file, keys))}
-    daemon = crishim(0, *ADVISORY, env=ENV)
-    return NodeSettings(runtime_endpoint=f"unix://{SOCKET}", daemons=(daemon,), files=files)
+    return behind(crishim(0, *ADVISORY, env=ENV), {INVENTORY: inventory()}, key)
 
 
 def broker(*flags: str, node: str = NODE) -> Daemon:
@@ -92,10 +88,11 @@ def install_library(machine: Machine, objects: Path | None = None) -> str:
     return machine.run("env", f"PARTAGE_PRELOAD={built}", *argv).strip()
 
 
-def furnish(stage: IsolationStage) -> None:
-    """Install the image, the driver with NVIDIA's description of it, the library, and a broker."""
-    stage.rig.registry.push(image(), IMAGE)
-    stage.brokers.append(equip(stage.node))
+def isolating(rig: Rig, key: Ed25519PrivateKey) -> IsolationStage:
+    """The stage on a running rig: with the image, and on the node its cards, the library and a broker."""
+    rig.registry.push(image(), IMAGE)
+    node = rig.nodes[NODE]
+    return IsolationStage(rig, key, node.daemons["crishim"], ADVISORY, ENV, broker=equip(node))
 
 
 def equip(node: Node, cards: Sequence[str] = CARDS, *, name: str = "rig") -> Component:
@@ -108,36 +105,16 @@ def equip(node: Node, cards: Sequence[str] = CARDS, *, name: str = "rig") -> Com
     return node.run(broker(node=node.name))
 
 
-@dataclass
+@dataclass(kw_only=True)
 class IsolationStage(Stage):
     """The node, its current crishim, and its broker."""
 
-    brokers: list[Component] = field(default_factory=list[Component])
-
-    def start_broker(self, *flags: str) -> None:
-        self.brokers.append(self.node.run(broker(*flags)))
-
-    def kill_broker(self) -> None:
-        self.brokers[-1].kill()
-
-    def start_another(self, *flags: str, env: Mapping[str, str] | None = None) -> Component:
-        """Start another crishim with the default flags and variables of the node's own, except for these."""
-        return super().start_another(*(flags or ADVISORY), env={**ENV, **(env or {})})
+    broker: Component
 
     def limited_pod(self, *grants: GpuGrant, **said: Any) -> Pod:
         """A pod whose program allocates on command."""
         fields: dict[str, Any] = {"image": IMAGE, "command": SERVING, **said}
         return self.granted_pod(*grants, **fields)
-
-    def told(self) -> BrokerReport:
-        return told_by(self.machine)
-
-    def wait_forgotten(self, pod: Pod) -> None:
-        """Wait until the broker has removed the pod."""
-        until(
-            f"the broker has forgotten {pod.name}",
-            lambda: "it has not" if any(each.pod.uid == pod.uid for each in self.told().containers) else None,
-        )
 
     def partage(self, *arguments: str) -> str:
         return self.machine.run(sys.executable, "-P", "-m", "partage_cli", *arguments)

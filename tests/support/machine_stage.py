@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,9 +80,16 @@ def bare_machine(
 
 
 @contextmanager
-def ready_to_go_up(machine: Machine, words: Sequence[str]) -> Generator[MachineStage]:
-    """As `bare_machine`, on an existing machine that can see what `up` needs."""
-    up = inside(machine, Daemon("up", (*PARTAGE, "up", "--foreground", *words), lambda _: None, up_env()))
+def ready_to_go_up(
+    machine: Machine,
+    words: Sequence[str],
+    *,
+    command: Sequence[str] = PARTAGE,
+    env: Mapping[str, str] | None = None,
+) -> Generator[MachineStage]:
+    """As `bare_machine`, on an existing machine that can see what `up` needs; `partage` is that command."""
+    argv = (*command, "up", "--foreground", *words)
+    up = inside(machine, Daemon("up", argv, lambda _: None, env or up_env()))
     up.program.log.parent.mkdir(parents=True, exist_ok=True)
     up.program.log.touch()
     try:

@@ -1,8 +1,8 @@
 """A node whose cards NVIDIA's device plugin allocates, a scheduler that reserves some, and a witness that checks.
 
-with pooled(root, say=print) as pools, Witness(pools) as witness:
-    pools.native("train").wait_running()
-    pools.share("serve", 500).wait_running()
+with pooled(root, say=print) as chain, Witness(chain) as witness:
+    native_pod(chain, "train").wait_running()
+    shared_pod(chain, "serve", 500).wait_running()
 assert not witness.wrong
 """
 
@@ -23,9 +23,7 @@ from partage_plugins.api.gpu import RESERVATIONS
 from partage_plugins.api.keys import CONTAINER, GPU_MEMORY, GPU_MILLI
 from partage_plugins.codecs import decode_container
 from rig import images
-from rig.client.manifests import a_pod
 from rig.client.pods import Pod
-from rig.client.resources import NAMESPACES, ROLE_BINDINGS, ROLES
 from rig.client.wait import until
 from rig.identity.people import TEAM
 from rig.identity.permissions import delivered
@@ -39,63 +37,56 @@ CARDS: Final = 2
 QUIET_S: Final = 2.0
 _SAMPLE_EVERY_S: Final = 0.1
 _SOCKETS: Final = ("/var/lib/kubelet/pod-resources/kubelet.sock", "/run/containerd/containerd.sock")
-_PRIORITY_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
 OnCard = tuple[str, str]
 """A card, and the id of a container of ours on it."""
 
 
-@dataclass
-class Pools:
-    chain: Chain
+def native_pod(chain: Chain, name: str) -> Pod:
+    """A pod that requests a card from kubelet."""
+    return chain.create_pod(name, image="busybox", command=IDLE, limits={RESOURCE: "1"})
 
-    def native(self, name: str) -> Pod:
-        """A pod that requests a card from kubelet."""
-        made = a_pod(name, image="busybox", command=IDLE, limits={RESOURCE: "1"})
-        return self.chain.rig.cluster.pods.create(TEAM, made)
 
-    def share(self, name: str, milli: int) -> Pod:
-        return self.chain.pod(name, limits={GPU_MILLI: str(milli), GPU_MEMORY: "1Gi"})
+def shared_pod(chain: Chain, name: str, milli: int) -> Pod:
+    return chain.pod(name, limits={GPU_MILLI: str(milli), GPU_MEMORY: "1Gi"})
 
-    def reservations(self) -> list[Pod]:
-        return self.chain.rig.cluster.pods.list(RESERVATIONS)
 
-    def pools(self) -> list[str]:
-        return [card.pool for card in self.chain.advertisers[NODE].cards()]
+def reservations(chain: Chain) -> list[Pod]:
+    return chain.rig.cluster.pods.list(RESERVATIONS)
 
-    def wait_all_kubelets(self) -> None:
-        """Wait until no card is reserved, so that kubelet can allocate all of them."""
 
-        def why_not() -> str | None:
-            held = [pod.name for pod in self.reservations()]
-            pools = self.pools()
-            return f"{held} are there, cards are {pools}" if held or set(pools) != {"kubelet"} else None
+def pools_of(chain: Chain) -> list[str]:
+    """The pool of each card."""
+    return [card.pool for card in chain.advertisers[NODE].cards()]
 
-        until("all cards are kubelet's", why_not)
+
+def wait_all_kubelets(chain: Chain) -> None:
+    """Wait until no card is reserved, so that kubelet can allocate all of them."""
+
+    def why_not() -> str | None:
+        held = [pod.name for pod in reservations(chain)]
+        pools = pools_of(chain)
+        return f"{held} are there, cards are {pools}" if held or set(pools) != {"kubelet"} else None
+
+    until("all cards are kubelet's", why_not)
 
 
 @contextmanager
-def pooled(root: Path, *, say: Callable[[str], None], keep_logs: Path | None = None) -> Generator[Pools]:
+def pooled(root: Path, *, say: Callable[[str], None], keep_logs: Path | None = None) -> Generator[Chain]:
     """The stage without pods; all cards are kubelet's."""
     flags = ("--reserve-image", images.SANDBOX, "--reserve-quiet-s", str(QUIET_S))
     with chained(root, say=say, keep_logs=keep_logs, flags=flags, nodes=(NODE,), profile="gpu-operator") as chain:
         _allow(chain)
         with serving(chain.rig.nodes[NODE].daemon(device_plugin())):
-            pools = Pools(chain)
-            pools.wait_all_kubelets()
+            wait_all_kubelets(chain)
             chain.rig.cluster.nodes.wait_allocatable(NODE, RESOURCE, CARDS)
-            yield pools
+            yield chain
 
 
 def _allow(chain: Chain) -> None:
     """Create what `manifests/reservations` delivers."""
-    api = chain.rig.cluster.api
-    (namespace,) = delivered("reservations/namespace.yaml")
-    role, binding = delivered("reservations/rbac.yaml")
-    (priority,) = delivered("reservations/priorityclass.yaml")
-    api.create(NAMESPACES.at(), namespace)
-    api.create(_PRIORITY_CLASSES, priority)
-    api.create(ROLES.at(RESERVATIONS), role)
-    api.create(ROLE_BINDINGS.at(RESERVATIONS), binding)
+    for file in ("namespace", "priorityclass", "rbac"):
+        for manifest in delivered(f"reservations/{file}.yaml"):
+            chain.rig.cluster.api.apply(manifest)
 
 
 class Witness:
@@ -104,8 +95,8 @@ class Witness:
     A container of ours that the runtime lists before and after kubelet's answer existed at the time of the answer.
     """
 
-    def __init__(self, pools: Pools) -> None:
-        self._paths = [pools.chain.rig.nodes[NODE].machine.path(path) for path in _SOCKETS]
+    def __init__(self, chain: Chain) -> None:
+        self._paths = [chain.rig.nodes[NODE].machine.path(path) for path in _SOCKETS]
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="witness")
         self.wrong: list[str] = []
@@ -164,7 +155,7 @@ async def _shared(runtime: RuntimeClient) -> set[OnCard]:
 class Churn:
     """Creates and deletes native pods and shares at random."""
 
-    pools: Pools
+    chain: Chain
     seed: int = 0
     natives: list[Pod] = field(default_factory=list[Pod])
     shares: list[Pod] = field(default_factory=list[Pod])
@@ -183,16 +174,16 @@ class Churn:
             return
         self.made += 1
         if self._random.random() < 0.5:
-            self.natives.append(self.pools.native(f"native-{self.made}"))
+            self.natives.append(native_pod(self.chain, f"native-{self.made}"))
         else:
             milli = self._random.choice((200, 500, 1000))
-            self.shares.append(self.pools.share(f"share-{self.made}", milli))
+            self.shares.append(shared_pod(self.chain, f"share-{self.made}", milli))
 
     def end(self) -> None:
         """Delete all of them."""
         for pod in (*self.natives, *self.shares):
             self._end(pod)
-        for pod in self.pools.chain.rig.cluster.pods.list(TEAM):
+        for pod in self.chain.rig.cluster.pods.list(TEAM):
             pod.wait_gone()
 
     def _end(self, pod: Pod) -> None:

@@ -1,8 +1,16 @@
-"""Processes started by a test, found by a variable in their environment."""
+"""Processes started by a test: ports for them, and how to find them by a variable in their environment."""
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
+
+
+def free_port() -> int:
+    """A port of loopback that was free a moment ago."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
 
 
 def started_with(mark: str) -> list[str]:

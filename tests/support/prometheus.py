@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import re
-import socket
 import subprocess
 import threading
 import urllib.parse
@@ -21,6 +20,7 @@ from rig.client.wait import until
 from rig.patience import patience_s
 from rig.programs import ensure
 from support.observing import RULES
+from support.processes import free_port
 
 HOST: Final = "127.0.0.1"
 EVERY: Final = "1s"
@@ -88,7 +88,7 @@ def prometheus(folder: Path, targets: Mapping[str, Mapping[str, str]]) -> Genera
         "scrape_configs": [{"job_name": "partage", "honor_labels": True, "static_configs": jobs}],
     }
     (folder / "prometheus.yaml").write_bytes(msgspec.yaml.encode(settings))
-    port = _free_port()
+    port = free_port()
     argv: list[str | Path] = [
         *(ensure("prometheus")["prometheus"], f"--config.file={folder / 'prometheus.yaml'}"),
         *(f"--storage.tsdb.path={folder / 'data'}", f"--web.listen-address={HOST}:{port}"),
@@ -132,9 +132,3 @@ def served(text: str) -> Generator[str]:
         finally:
             server.shutdown()
             thread.join()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])

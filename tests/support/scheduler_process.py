@@ -6,28 +6,42 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from partage_base.keyring import KeyFolders, add_pair
 from rig.patience import patience_s
+
+
+def new_key(root: Path) -> Ed25519PrivateKey:
+    """A signing key for the scheduler with that root."""
+    key = Ed25519PrivateKey.generate()
+    add_pair(KeyFolders.at_root(root), key)
+    return key
 
 
 class SchedulerProcess:
     def __init__(
-        self, kubeconfig: Path, root: Path, *flags: str, name: str = "scheduler", module: str = "partage_scheduler"
+        self,
+        kubeconfig: Path,
+        root: Path,
+        *flags: str,
+        name: str = "scheduler",
+        module: str = "partage_scheduler",
+        env: Mapping[str, str] | None = None,
     ) -> None:
-        """`module` may be another daemon in the scheduler's folder."""
-        self._log = root / f"{name}.log"
+        """`module` may be another daemon in the scheduler's folder; `env` is added to this process's environment."""
+        self.log = root / f"{name}.log"
         self._command = [sys.executable, "-P", "-m", module, "--kubeconfig", str(kubeconfig)]
         self._command += ["--root", str(root), *flags]
+        self.env = {**os.environ, **(env or {})}
         self._process: subprocess.Popen[bytes] | None = None
 
-    @property
-    def env(self) -> Mapping[str, str]:
-        return os.environ
-
     def start(self, *flags: str) -> None:
-        with self._log.open("ab") as log:
+        with self.log.open("ab") as log:
             self._process = subprocess.Popen([*self._command, *flags], stderr=log, stdout=log, env=self.env)
 
     @property
@@ -47,7 +61,7 @@ class SchedulerProcess:
 
     @property
     def said(self) -> str:
-        return self._log.read_text(errors="replace") if self._log.exists() else ""
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
 
     def send(self, number: signal.Signals) -> None:
         assert self._process is not None
@@ -68,3 +82,13 @@ class SchedulerProcess:
         return subprocess.run(
             [*self._command, *flags], capture_output=True, text=True, check=False, timeout=patience_s()
         )
+
+
+@contextmanager
+def shown(process: SchedulerProcess) -> Generator[SchedulerProcess]:
+    """Kill it at the end, and print the end of its log for the report of a failure."""
+    try:
+        yield process
+    finally:
+        process.kill()
+        sys.stdout.write(process.said[-6000:])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, Final
 
 from partage_plugins.api import GPU
@@ -15,8 +16,9 @@ from rig.client.pods import ObjectEvent, Pod, events_of
 from rig.client.resources import PODS, Json, Resource
 from rig.client.wait import PATIENCE_S, until
 from rig.errors import Refused
-from rig.identity.people import TEAM
+from rig.identity.people import SHAREPODS, TEAM
 from rig.identity.permissions import FOLDER
+from support.scheduler_process import SchedulerProcess
 
 SHAREPODS_PATH: Final = Resource("kubeshare.nthu/v1", "sharepods")
 GPUID: Final = "kubeshare/GPUID"
@@ -35,6 +37,12 @@ def installed(cluster: Cluster) -> None:
         return None
 
     until("SharePods are served", why_not)
+
+
+def controller_of(cluster: Cluster, root: Path, *flags: str) -> SchedulerProcess:
+    """The controller as a process in the scheduler's folder, not yet started."""
+    kubeconfig = cluster.as_account(SHAREPODS).kubectl.kubeconfig
+    return SchedulerProcess(kubeconfig, root, *flags, name="sharepods", module="partage_scheduler.sharepods")
 
 
 def uninstalled(cluster: Cluster) -> None:

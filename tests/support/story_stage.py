@@ -21,7 +21,7 @@ from rig.identity.people import OUR_NAMESPACE, TEAM
 from rig.nodes.machine import Machine
 from rig.programs import ensure
 from support import contents, page, systemd_node
-from support.isolation_stage import told_by
+from support.isolation_stage import limits_of
 from support.page import Reader
 from support.releases import Release
 from trial.cluster import CUDA_PROGRAM, RUNS, Trial
@@ -101,8 +101,7 @@ class StoryStage:
     def limits_of(self, pod: Pod) -> ContainerReport:
         """The limits of the pod's container in the node's broker."""
         assert pod.node is not None
-        (found,) = (each for each in told_by(self.trial.machines[pod.node]).containers if each.pod.uid == pod.uid)
-        return found
+        return limits_of(self.trial.machines[pod.node], pod)
 
     def processes(self) -> dict[str, list[tuple[int, int]]]:
         """PIDs and start times of all users' container processes, by node."""

@@ -15,12 +15,12 @@ from typing import Final
 from partage_simgpu.driver_root import SIMGPUD
 from rig import images
 from rig.control.settings import APISERVER_PORT, ControlSettings
-from rig.images.bases import compiled
 from rig.machine.addresses import SERVICES
 from rig.nodes.machine import Machine
 from rig.rig import Rig, RigSettings, Say, running
 from support import systemd_node
 from support.install_stage import give_address
+from support.machine_image import with_driver_program
 from support.simgpu_stage import DRIVER, install_driver
 
 CUDA_PROGRAM: Final = "registry.example/cuda-program"
@@ -65,9 +65,7 @@ def trial(nodes: Sequence[str], *, say: Say, keep_logs: Path | None = None) -> G
 
 
 def cuda_program() -> images.Image:
-    program = compiled(_PROGRAM, flags=("-std=gnu11", "-ldl"))
-    image = images.preloadable().with_files({"/usr/bin/first": program})
-    return image.starting("/bin/sh", "-c", RUNS)
+    return with_driver_program("/usr/bin/first", _PROGRAM).starting("/bin/sh", "-c", RUNS)
 
 
 def _furnish(rig: Rig, machine: Machine) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 import urllib.request
 
 import pytest
@@ -17,18 +16,12 @@ from rig.patience import patience_s
 from support.cgroups import control_group, entering
 from support.fake_runtime import FakeRuntime
 from support.isolated import Contained, isolated, until
+from support.processes import free_port
 from support.simgpu import NODE, card, newer_driver
 from support.splice.sockets import RuntimeSocket
 
 pytestmark = pytest.mark.slow
 MIB = 1 << 20
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def test_its_figures_are_there_for_each_container_and_card() -> None:

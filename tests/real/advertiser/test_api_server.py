@@ -2,44 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
 from partage_plugins.api.keys import INVENTORY as ANNOTATION
 from rig.client.manifests import a_pod
 from rig.client.pods import Pod
 from rig.client.resources import Json
 from rig.errors import Refused
 from rig.identity.people import ADVERTISER, OUR_NAMESPACE
+from rig.machine.components import away
 from support.advertiser_stage import AdvertiserStage, give_token, kubeconfig
 from support.crishim_stage import IDLE
 
 BEATS = 'partage_advertiser_heartbeats_total{outcome="done"}'
 
 
-@pytest.fixture
-def outage(stage: AdvertiserStage) -> Iterator[None]:
-    """The API server is down at the start of the test and up again at its end."""
-    yield
-    if not stage.rig.control.apiserver.is_running:
-        stage.rig.control.apiserver.start()
-    stage.rig.control.apiserver.wait_ready()
-
-
-def test_an_advertiser_that_starts_and_sees_a_fault_during_an_outage_tells_it_after_it(
-    stage: AdvertiserStage, outage: None
-) -> None:
+def test_an_advertiser_that_starts_and_sees_a_fault_during_an_outage_tells_it_after_it(stage: AdvertiserStage) -> None:
     access = kubeconfig(stage.rig, stage.name)
-    stage.rig.control.apiserver.kill()
-    component = stage.begin("--look-every-s", "1", access=access)
-    stage.wait_written("ok", "ok")
-    component.wait_ready()
-    stage.tell_driver("lose 0")
-    stage.wait_written("lost", "ok")
-    assert stage.figure("partage_advertiser_published") == 0
-    stage.rig.control.apiserver.start()
-    stage.rig.control.apiserver.wait_ready()
+    with away(stage.rig.control.apiserver):
+        component = stage.begin("--look-every-s", "1", access=access)
+        stage.wait_written("ok", "ok")
+        component.wait_ready()
+        stage.tell_driver("lose 0")
+        stage.wait_written("lost", "ok")
+        assert stage.figure("partage_advertiser_published") == 0
     stage.wait_healths("lost", "ok")
     stage.wait_more(BEATS, 1)
 

@@ -55,8 +55,7 @@ def test_cards_that_kubelet_hands_out_are_as_they_should_be(native: AdvertiserSt
 
 
 def test_a_shared_card_is_told_for_as_long_as_kubelet_gives_it_to_a_pod(native: AdvertiserStage) -> None:
-    pod = native_pod(native, "holder")
-    pod.wait_running()
+    pod = native_pod(native, "holder").wait_running()
     native.start("--look-every-s", "1", env=ALL_OURS)
     wait_given(native, "team-a/holder (container main)")
     native.wait_event("CardGivenTwice", "kubelet gave it to pod team-a/holder")
@@ -71,8 +70,7 @@ def test_a_shared_card_is_told_for_as_long_as_kubelet_gives_it_to_a_pod(native: 
     pod.delete_and_wait()
     native.wait_healths("ok", "ok")
     # the object of a pod that ended stays
-    pod = native_pod(native, "ends", ("sh", "-c", "until test -e /end; do sleep 0.2; done"))
-    pod.wait_running()
+    pod = native_pod(native, "ends", ("sh", "-c", "until test -e /end; do sleep 0.2; done")).wait_running()
     wait_given(native, "team-a/ends")
     pod.exec("touch", "/end")
     pod.wait_succeeded()

@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
 from partage_plugins.api.keys import KEYS as TOLD
 from partage_plugins.api.places import BROKER_ALIVE
+from rig.machine.components import away
 from support.advertiser_stage import AdvertiserStage
 from support.crishim_stage import KEYS
 
 SOON = ("--ready-within-s", "7")
 """kubelet asks every 5 s."""
-
-
-@pytest.fixture
-def whole_again(stage: AdvertiserStage) -> Iterator[None]:
-    """Restart what the test stopped."""
-    yield
-    for component in (*stage.node.daemons.values(), stage.node.kubelet):
-        if not component.is_running:
-            component.start()
-            component.wait_ready()
-    stage.rig.cluster.nodes.wait_ready(stage.name)
 
 
 def wait_ready(stage: AdvertiserStage, *, crishim: bool, broker: bool = False) -> None:
@@ -35,7 +21,7 @@ def wait_ready(stage: AdvertiserStage, *, crishim: bool, broker: bool = False) -
     stage.wait(f"crishim is {crishim} and the broker {broker}", why_not)
 
 
-def test_daemons_are_in_force_only_while_they_show_life(stage: AdvertiserStage, whole_again: None) -> None:
+def test_daemons_are_in_force_only_while_they_show_life(stage: AdvertiserStage) -> None:
     stage.start(*SOON)
     wait_ready(stage, crishim=True)
     stage.machine.write(f"/{BROKER_ALIVE}", "")
@@ -43,14 +29,13 @@ def test_daemons_are_in_force_only_while_they_show_life(stage: AdvertiserStage, 
     wait_ready(stage, crishim=True, broker=False)  # the file is not touched again
     stage.wait_event("BrokerAway", "no sign of life")
     for component in (stage.node.kubelet, stage.node.daemons["crishim"]):
-        component.kill()
-        wait_ready(stage, crishim=False)
-        stage.wait_event("CrishimAway", "kubelet does not speak through crishim")
-        component.start()
-        component.wait_ready()
+        with away(component):
+            wait_ready(stage, crishim=False)
+            stage.wait_event("CrishimAway", "kubelet does not speak through crishim")
         wait_ready(stage, crishim=True)
     stage.wait_event("CrishimInForce", "kubelet speaks through crishim")
     assert stage.told_text() == stage.written_text()
+    stage.rig.cluster.nodes.wait_ready(stage.name)
 
 
 def wait_trusted(stage: AdvertiserStage, keys: str) -> None:
@@ -70,12 +55,12 @@ def test_a_crishim_that_honours_no_allocation_is_told_with_the_cause_and_trusts_
     (key,) = (file.stem for file in keys.iterdir())
     stage.wait_figure('partage_advertiser_heartbeats_total{outcome="done"}', 1)
     wait_trusted(stage, key)
-    away = keys.rename(keys.with_name("keys.away"))
+    moved = keys.rename(keys.with_name("keys.away"))
     try:
         wait_ready(stage, crishim=False)
         stage.wait_event("CrishimKeys", "no key verifies allocations")
         wait_trusted(stage, "")
     finally:
-        away.rename(keys)
+        moved.rename(keys)
     wait_ready(stage, crishim=True)
     wait_trusted(stage, key)

@@ -8,11 +8,11 @@ import pytest
 
 from partage_plugins.api.places import INVENTORY_FILE
 from partage_simgpu.description import Card
-from real.advertiser.conftest import OURS, staged
+from real.advertiser.conftest import OURS
 from rig.machine.components import Component
 from rig.nodes.machine import Machine
 from rig.rig import Rig
-from support.advertiser_stage import AdvertiserStage
+from support.advertiser_stage import AdvertiserStage, staged
 from support.simgpu_stage import DRIVER, install_driver, simgpud
 
 
@@ -26,8 +26,7 @@ class Workshop:
     def furnish(self, *cards: str | Card) -> None:
         self.empty()
         install_driver(self._machine, cards)
-        self._driver.start()
-        self._driver.wait_ready()
+        self._driver.restart()
 
     def empty(self) -> None:
         self._driver.kill()

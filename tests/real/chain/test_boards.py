@@ -9,8 +9,7 @@ from support.isolation_stage import seen
 
 
 def test_a_pod_gets_a_board_and_part_of_a_card_of_one_node(chain: Chain) -> None:
-    pod = chain.pod("both", limits={GPU_MILLI: "500", GPU_MEMORY: "4Gi", BOARDS: "1"})
-    pod.wait_running()
+    pod = chain.pod("both", limits={GPU_MILLI: "500", GPU_MEMORY: "4Gi", BOARDS: "1"}).wait_running()
     grants = chain.allocation(pod).containers[ContainerName("main")]
     assert set(grants) == {"gpu", Kind("fpga")}
     assert pod.exec("/bin/sh", "-c", "echo $FPGA_BOARDS; test -c /dev/fpga0 && echo there").split() == [

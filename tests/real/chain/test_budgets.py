@@ -11,7 +11,6 @@ from partage_plugins.api import GPU, BudgetName, grantee_of
 from partage_plugins.api.keys import BUDGET, CARDS, GPU_MEMORY, GPU_MILLI
 from rig.client.manifests import a_container
 from rig.client.pods import Pod
-from rig.client.wait import until
 from support.chain_stage import Chain
 from support.isolation_stage import IMAGE, SERVING, ask, seen, told_by
 
@@ -26,27 +25,12 @@ def of_two(chain: Chain, name: str, milli: int, gib: int) -> Pod:
     return chain.pod(name, limits={}, containers=containers, annotations={BUDGET: "pod"}, restart="Always")
 
 
-def restart(chain: Chain, pod: Pod, container: str) -> None:
-    """Kill its process, as in a crash; kubelet restarts it."""
-    _, _, id_ = str(pod.container(container)["containerID"]).rpartition("/")
-    chain.crictl("stop", "--timeout", "0", id_, machine=chain.machine_of(pod))
-
-    def why_not() -> str | None:
-        pod.refresh()
-        status = pod.container(container)
-        return None if status["restartCount"] == 1 and "running" in status["state"] else str(status["state"])
-
-    until(f"{container} of {pod.name} runs again", why_not)
-
-
 def test_two_containers_have_one_part_of_a_card_together_also_after_one_crashed(chain: Chain) -> None:
-    pod = of_two(chain, "both", 600, 8)
-    pod.wait_running()
+    pod = of_two(chain, "both", 600, 8).wait_running()
     (grant,) = chain.allocation(pod).of(GPU).pop(POD)
     assert set(chain.allocation(pod).of(GPU)) == {POD}
     there = {CARDS: grant.card}
-    beside = chain.pod("beside", limits={GPU_MILLI: "400", GPU_MEMORY: "2Gi"}, annotations=there)
-    beside.wait_running()
+    beside = chain.pod("beside", limits={GPU_MILLI: "400", GPU_MEMORY: "2Gi"}, annotations=there).wait_running()
     chain.pod("third", limits={GPU_MILLI: "1", GPU_MEMORY: "1Gi"}, annotations=there).wait_why("GPU share")
 
     assert [seen(pod, each)["total"] for each in ("main", "side")] == [8192, 8192]
@@ -58,7 +42,8 @@ def test_two_containers_have_one_part_of_a_card_together_also_after_one_crashed(
     explained = json.loads(chain.partage("explain", f"{pod.namespace}/{pod.name}", "-o", "json"))
     assert [each["container"] for each in explained["pod"]["given"]] == [POD]
 
-    restart(chain, pod, "main")
+    chain.kill_container(pod)
+    pod.wait_running()
     assert ask(pod, "take 5000") == "took 5000", "what it had is free again, and what the other has is not"
     assert ask(pod, "take 4000", "side") == NO_MEMORY
     assert ask(beside, "take 1500") == "took 1500"

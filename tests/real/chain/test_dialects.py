@@ -120,8 +120,7 @@ def test_a_pod_of_their_documents_is_held_to_its_part_whatever_its_environment_s
     chain: Chain, text: str, share: int, limit: int, mib: int | None
 ) -> None:
     """A pod that does not request memory gets the share's fraction of it."""
-    pod = submit(chain, text)
-    pod.wait_running()
+    pod = submit(chain, text).wait_running()
     container = pod.object["spec"]["containers"][0]["name"]
     grant = chain.grant(pod, container)
     has = grant.memory_bytes // MIB
@@ -181,6 +180,5 @@ def test_groups_that_no_node_has_keep_a_pod_waiting_and_say_so(chain: Chain) -> 
     """The two cards of a node are close to different processors, but linked."""
     together = in_groups(chain, "together", "gpugrp1/0/gpugrp0/0/gpu/0", "gpugrp1/0/gpugrp0/0/gpu/1")
     together.wait_why("0/2 nodes are available: 2 node(s) had too few cards behind one PCIe switch")
-    linked = in_groups(chain, "linked", "gpugrp1/0/gpugrp0/0/gpu/0", "gpugrp1/0/gpugrp0/1/gpu/0")
-    linked.wait_running()
+    linked = in_groups(chain, "linked", "gpugrp1/0/gpugrp0/0/gpu/0", "gpugrp1/0/gpugrp0/1/gpu/0").wait_running()
     assert len(cards_of(chain, linked)) == 2

@@ -9,7 +9,6 @@ import pytest
 
 from rig.client.wait import until
 from support.chain_stage import Chain
-from support.chain_targets import targets
 from support.faults import FAULTS
 from support.observing import alerts
 from support.prometheus import MOST_S, Prometheus, prometheus
@@ -21,7 +20,7 @@ LONGEST_S = 3 * MOST_S
 
 @pytest.fixture(scope="module")
 def there(lasting_stage: Chain, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
-    with prometheus(tmp_path_factory.mktemp("alerts") / "prometheus", targets(lasting_stage)) as found:
+    with prometheus(tmp_path_factory.mktemp("alerts") / "prometheus", lasting_stage.targets()) as found:
         yield found
 
 

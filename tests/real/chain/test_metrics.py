@@ -18,8 +18,7 @@ from partage_plugins.api.keys import GPU_MEMORY, GPU_MILLI
 from rig.client.wait import until
 from rig.patience import patience_s
 from rig.programs import ensure
-from support.chain_stage import FOUND_WRONG, Chain
-from support.chain_targets import PORTS, scheduler_address, targets
+from support.chain_stage import FOUND_WRONG, PORTS, Chain
 from support.isolation_stage import ask
 from support.metrics import asked
 from support.observing import Query, alerts, commands, queries
@@ -62,7 +61,7 @@ def observed(chain: Chain, folder: Path) -> Generator[Prometheus]:
         pod.wait_running()
         assert ask(pod, "take 100") == "took 100"
     card = chain.grant(pods[0]).card
-    with served(DCGM.format(card=card)) as exporter, prometheus(folder, {**targets(chain), exporter: {}}) as there:
+    with served(DCGM.format(card=card)) as exporter, prometheus(folder, {**chain.targets(), exporter: {}}) as there:
         yield there
 
 
@@ -70,7 +69,7 @@ def pages(chain: Chain) -> Iterator[tuple[str, str]]:
     for name, node in chain.rig.nodes.items():
         for daemon, port in PORTS.items():
             yield f"{daemon} of {name}", asked(node.machine, port)[1]
-    with urlopen(f"http://{scheduler_address(chain)}/metrics", timeout=patience_s()) as page:
+    with urlopen(f"http://{chain.scheduler_address}/metrics", timeout=patience_s()) as page:
         yield "scheduler", page.read().decode()
 
 
@@ -103,8 +102,7 @@ def asked_of_all_that_is_here() -> Iterator[Query]:
 
 
 def test_what_runbooks_have_people_type_answers(chain: Chain) -> None:
-    pod = chain.pod("train", limits={GPU_MILLI: "300", GPU_MEMORY: "2Gi"})
-    pod.wait_running()
+    pod = chain.pod("train", limits={GPU_MILLI: "300", GPU_MEMORY: "2Gi"}).wait_running()
     for typed in commands():
         words = [{"NODE": "n1", "NAMESPACE/POD": f"{pod.namespace}/{pod.name}"}.get(word, word) for word in typed.words]
         match words, typed.on_node:

@@ -18,7 +18,6 @@ from rig.client.pods import Pod
 from rig.client.wait import until
 from rig.patience import patience_s
 from support.chain_stage import Chain
-from support.chain_targets import targets
 from support.faults import NODE, not_in_force
 from support.isolation_stage import ask
 from support.prometheus import Prometheus, prometheus
@@ -46,9 +45,7 @@ class Asked:
 
     def _pod(self, name: str, milli: str, **annotations: str) -> Pod:
         limits = {GPU_MILLI: milli, GPU_MEMORY: "2Gi"}
-        pod = self.chain.pod(name, limits=limits, annotations=annotations)
-        pod.wait_running()
-        return pod
+        return self.chain.pod(name, limits=limits, annotations=annotations).wait_running()
 
     def answer(self, question: str) -> str:
         """Output of the page's command, with this cluster's names filled in."""
@@ -70,7 +67,7 @@ class Asked:
 
 @pytest.fixture
 def asked(chain: Chain, tmp_path: Path) -> Iterator[Asked]:
-    with prometheus(tmp_path / "prometheus", targets(chain)) as there:
+    with prometheus(tmp_path / "prometheus", chain.targets()) as there:
         yield Asked(chain, there)
 
 

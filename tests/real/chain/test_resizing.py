@@ -17,12 +17,12 @@ from partage_plugins.api.keys import CARDS, GPU_MEMORY, GPU_MILLI, RESIZE, RESIZ
 from partage_plugins.api.limits import WHOLE_MILLI
 from rig.client.pods import Pod
 from rig.client.wait import until
-from rig.nodes.node import Node
 from support.chain_stage import Chain
 from support.isolation_stage import ask, seen, told_by
 
 NO_MEMORY = "cuMemAlloc_v2 2"
 MILLI = 700
+DAEMONS = ("scheduler", "advertiser", "broker", "crishim")
 _log = structlog.get_logger()
 
 
@@ -38,8 +38,7 @@ def wait_in_force(chain: Chain, pod: Pod, *wanted: int) -> None:
 
 
 def test_a_pod_grows_and_shrinks_while_it_runs(chain: Chain) -> None:
-    pod = chain.pod("train", limits={GPU_MILLI: "300", GPU_MEMORY: "4Gi"})
-    pod.wait_running()
+    pod = chain.pod("train", limits={GPU_MILLI: "300", GPU_MEMORY: "4Gi"}).wait_running()
     name, there = f"{pod.namespace}/{pod.name}", {CARDS: chain.grant(pod).card}
     assert ask(pod, "take 5000") == NO_MEMORY
     assert "by gen 2 of its allocation" in chain.partage("resize", name, "--share", str(MILLI), "--memory", "12Gi")
@@ -58,8 +57,7 @@ def test_a_pod_grows_and_shrinks_while_it_runs(chain: Chain) -> None:
 
 
 def test_a_wish_that_has_no_room_is_taken_back_and_nothing_changes(chain: Chain) -> None:
-    pod = chain.pod("train", limits={GPU_MILLI: "300", GPU_MEMORY: "4Gi"})
-    pod.wait_running()
+    pod = chain.pod("train", limits={GPU_MILLI: "300", GPU_MEMORY: "4Gi"}).wait_running()
     there = {CARDS: chain.grant(pod).card}
     chain.pod("beside", limits={GPU_MILLI: "600", GPU_MEMORY: "1Gi"}, annotations=there).wait_running()
     name = f"{pod.namespace}/{pod.name}"
@@ -67,16 +65,6 @@ def test_a_wish_that_has_no_room_is_taken_back_and_nothing_changes(chain: Chain)
     pod.refresh()
     assert RESIZE not in pod.annotations
     assert in_force(chain, pod) == (1, 4096, 300)
-
-
-def a_death(chain: Chain, node: Node, rng: random.Random) -> None:
-    """Kill one of our daemons, and start it again."""
-    which = rng.choice(["scheduler", "advertiser", "broker", "crishim"])
-    if which == "scheduler":
-        chain.scheduler.kill()
-        chain.scheduler.start()
-    else:
-        [each for each in (*node.components, *node.others) if each.name == f"{node.name}-{which}"][-1].restart()
 
 
 class Sizes:
@@ -140,7 +128,8 @@ def test_up_and_down_with_deaths_of_every_daemon_no_card_is_ever_over(chain: Cha
         cuts = sorted(rng.sample(range(50, WHOLE_MILLI, 50), len(pods)))
         wanted = [after - before for before, after in itertools.pairwise([0, *cuts])]
         node = chain.rig.nodes[pods[0].node or ""]
-        sizes.become(wanted, functools.partial(a_death, chain, node, rng) if step % 5 == 4 else None)
+        death = functools.partial(chain.restart, rng.choice(DAEMONS), node) if step % 5 == 4 else None
+        sizes.become(wanted, death)
     _log.info("in force", calm=in_words(sizes.calm_s), beside_deaths=in_words(sizes.beside_deaths_s))
     assert [pod.refresh()["status"]["containerStatuses"][0]["restartCount"] for pod in pods] == [0, 0, 0]
     assert max(chain.allocation(pod).gen for pod in pods) > 2

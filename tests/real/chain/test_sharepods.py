@@ -6,7 +6,6 @@ these, with an `nvidia-smi` that lists the cards. `DEMO` fetches no script, and 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -22,8 +21,8 @@ from rig.identity.people import OUR_NAMESPACE, SHAREPODS, TEAM
 from rig.images.bases import compiled
 from support.chain_stage import EXCLUDING, QUICK, Chain
 from support.isolation_stage import image
-from support.scheduler_process import SchedulerProcess
-from support.sharepods import SHAREPODS_PATH, Stage, installed, uninstalled
+from support.scheduler_process import shown
+from support.sharepods import SHAREPODS_PATH, Stage, controller_of, installed, uninstalled
 from support.simgpu_stage import CLIENT
 
 IMAGES: Final = ("nvidia/cuda:9.0-base", "tensorflow/tensorflow:1.15.2-gpu-py3")
@@ -103,23 +102,16 @@ def served(lasting_stage: Chain) -> Iterator[None]:
 
 @pytest.fixture
 def stage(chain: Chain, served: None) -> Iterator[Stage]:
-    cluster, control = chain.rig.cluster, chain.rig.control
+    cluster = chain.rig.cluster
     lists = {"/usr/bin/cards": compiled(CLIENT, flags=("-std=gnu11", "-ldl")), "/usr/bin/nvidia-smi": _NVIDIA_SMI}
     for name in IMAGES:
         chain.rig.registry.push(image().with_files(lists), name)
-    kubeconfig = control.identities.kubeconfig(cluster.as_account(SHAREPODS).identity, control.server)
-    controller = SchedulerProcess(
-        kubeconfig, chain.root, *QUICK[:6], name="sharepods", module="partage_scheduler.sharepods"
-    )
-    controller.start()
-    made = Stage(cluster)
-    try:
+    with shown(controller_of(cluster, chain.root, *QUICK[:6])) as controller:
+        controller.start()
+        made = Stage(cluster)
         yield made
         clear(made)
-    finally:
-        controller.kill()
-        cluster.api.delete(LEASES.at(OUR_NAMESPACE, SHAREPODS.name))
-        sys.stdout.write(controller.said[-4000:])
+    cluster.api.delete(LEASES.at(OUR_NAMESPACE, SHAREPODS.name))
 
 
 @pytest.fixture

@@ -42,8 +42,7 @@ def test_two_pods_share_a_card_and_each_is_held_to_its_part(chain: Chain) -> Non
 
 
 def test_labels_put_pods_on_the_same_card_on_others_and_keep_strangers_off(chain: Chain) -> None:
-    first = shared(chain, "first", 200, affinity="blue", anti_affinity="loud")
-    first.wait_running()
+    first = shared(chain, "first", 200, affinity="blue", anti_affinity="loud").wait_running()
     friend = shared(chain, "friend", 200, affinity="blue")
     rival = shared(chain, "rival", 200, anti_affinity="loud")
     alone = shared(chain, "alone", 1000, exclusion="green")
@@ -74,8 +73,7 @@ def test_a_pod_that_fits_nowhere_says_why_and_runs_when_another_has_ended(chain:
 
 def test_a_forged_allocation_is_refused_on_the_node_which_takes_no_more_while_its_pod_is_there(chain: Chain) -> None:
     """The forged pod's holdings are unknown, so its request counts on each card of its node."""
-    good = shared(chain, "good", 1000, gib=8)
-    good.wait_running()
+    good = shared(chain, "good", 1000, gib=8).wait_running()
     forged = chain.pod("forged", limits={GPU_MILLI: "1000"}, scheduler="nobody")
     allocation = chain.allocation(good)
     wanted = type(allocation)(gen=1, pod=PodUid(forged.uid), node=allocation.node, containers=allocation.containers)

@@ -9,12 +9,11 @@ import pytest
 
 from partage_plugins.api.keys import CARDS, GPU_MEMORY, GPU_MILLI, SUSPEND
 from rig.client.pods import Pod
-from rig.client.resources import Resource
+from rig.client.resources import PRIORITY_CLASSES
 from rig.client.wait import until
 from support.chain_stage import Chain
 from support.isolation_stage import ask
 
-PRIORITIES = Resource("scheduling.k8s.io/v1", "priorityclasses", namespaced=False)
 HIGH = "partage-test-high"
 
 
@@ -22,18 +21,14 @@ HIGH = "partage-test-high"
 def high(chain: Chain) -> Iterator[str]:
     """A priority class."""
     api = chain.rig.cluster.api
-    api.create(PRIORITIES.at(), {"metadata": {"name": HIGH}, "value": 1000, "description": "for a test"})
+    api.create(PRIORITY_CLASSES.at(), {"metadata": {"name": HIGH}, "value": 1000, "description": "for a test"})
     yield HIGH
-    api.delete(PRIORITIES.at(name=HIGH))
+    api.delete(PRIORITY_CLASSES.at(name=HIGH))
 
 
 def is_suspended(chain: Chain, pod: Pod) -> bool:
     (card,) = chain.limits_of(pod).cards
     return card.moving is not None and card.moving.is_suspended
-
-
-def wait_said(pod: Pod, reason: str) -> None:
-    until(f"event {reason}", lambda: None if reason in {each.reason for each in pod.events()} else "not yet")
 
 
 def test_it_makes_room_waits_over_restarts_of_all_daemons_and_goes_on(chain: Chain, high: str) -> None:
@@ -43,21 +38,17 @@ def test_it_makes_room_waits_over_restarts_of_all_daemons_and_goes_on(chain: Cha
     assert ask(low, "take 1000") == "took 1000"
 
     limits = {GPU_MILLI: "600", GPU_MEMORY: "2Gi"}
-    new = chain.pod("new", limits=limits, annotations=there, spec={"priorityClassName": high})
-    new.wait_running()
+    new = chain.pod("new", limits=limits, annotations=there, spec={"priorityClassName": high}).wait_running()
     assert is_suspended(chain, low)
-    wait_said(low, "Suspended")
+    low.wait_event(" Suspended ")
     assert (
         f"suspended for pod {new.namespace}/{new.name}"
         in json.loads(chain.partage("explain", name, "-o", "json"))["pod"]["message"]
     )
 
     node = chain.rig.nodes[low.node or ""]
-    newest = {each.name.removeprefix(f"{node.name}-"): each for each in (*node.components, *node.others)}
-    for which in ("advertiser", "broker", "crishim"):
-        newest[which].restart()
-    chain.scheduler.kill()
-    chain.scheduler.start()
+    for daemon in ("advertiser", "broker", "crishim", "scheduler"):
+        chain.restart(daemon, node)
     beside = chain.pod("beside", limits={GPU_MILLI: "300", GPU_MEMORY: "1Gi"}, annotations=there)
     beside.wait_why("GPU share")
     assert is_suspended(chain, low)
@@ -65,7 +56,7 @@ def test_it_makes_room_waits_over_restarts_of_all_daemons_and_goes_on(chain: Cha
     assert ask(new, "take 1000") == "took 1000"
 
     new.delete_and_wait(grace_s=0)
-    wait_said(low, "Resumed")
+    low.wait_event(" Resumed ")
     until("it is back", lambda: "it is suspended" if is_suspended(chain, low) else None)
     assert ask(low, "take 1") == "took 1"
     assert chain.limits_of(low).gen == 3

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Final
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from partage_base.keyring import KeyFolders, add_pair
 from rig.client.manifests import a_pod
-from rig.identity.people import SCHEDULER, TEAM
-from rig.nodes.node import NodeSettings
+from rig.identity.people import TEAM
 from rig.rig import RigSettings, running
 from support.advertiser_stage import AdvertiserStage
-from support.chain_stage import BOARDS, OURS, Scheduler
-from support.crishim import SOCKET
-from support.crishim_stage import PLUGINS_FOLDER, crishim, install_board, plugin_files, public_file
+from support.chain_stage import BOARDS, OURS, scheduler_of
+from support.crishim_stage import PLUGINS_FOLDER, behind, crishim, install_board, plugin_files
 from support.isolation_stage import IMAGE, image
+from support.scheduler_process import new_key, shown
 
 NODE: Final = "n1"
 BLOCKED: Final = "gpu,isolation"
@@ -31,28 +27,21 @@ MODULE: Final = "partage_gpu/__init__.py"
 @pytest.mark.extended("a cluster of its own; the core may import no kind, and boards are tested beside cards")
 def test_a_pod_gets_its_board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PARTAGE_PLUGINS_BLOCK", BLOCKED)  # for the scheduler, which runs beside this test
-    key = Ed25519PrivateKey.generate()
-    add_pair(KeyFolders.at_root(tmp_path), key)
-    files = {**dict([public_file(key)]), **plugin_files(), f"{PLUGINS_FOLDER}/{MODULE}": ABSENT}
-    node = NodeSettings(runtime_endpoint=f"unix://{SOCKET}", daemons=(crishim(0, env=ENV, node=NODE),), files=files)
+    files = {**plugin_files(), f"{PLUGINS_FOLDER}/{MODULE}": ABSENT}
+    node = behind(crishim(0, env=ENV, node=NODE), files, new_key(tmp_path))
     with running(RigSettings(nodes={NODE: node}), say=print) as rig:
         rig.registry.push(image(), IMAGE)
-        account = rig.cluster.as_account(SCHEDULER).identity
-        scheduler = Scheduler(rig.control.identities.kubeconfig(account, rig.control.server), tmp_path)
+        scheduler = scheduler_of(rig.cluster, tmp_path)
         absent = tmp_path / "plugins" / MODULE
         absent.parent.mkdir()
         absent.write_text(ABSENT)
         install_board(rig.nodes[NODE].machine)
         AdvertiserStage(rig, NODE).start(env=ENV)
-        scheduler.start()
-        try:
+        with shown(scheduler):
+            scheduler.start()
             said = a_pod("board", limits={BOARDS: "1"}, image=IMAGE, command=("/bin/sleep", "3600"), scheduler=OURS)
-            pod = rig.cluster.pods.create(TEAM, said)
-            pod.wait_running()
+            pod = rig.cluster.pods.create(TEAM, said).wait_running()
             assert pod.exec("/bin/sh", "-c", "echo $FPGA_BOARDS; test -c /dev/fpga0 && echo there").split() == [
                 "fpga0",
                 "there",
             ]
-        finally:
-            scheduler.kill()
-            sys.stdout.write(scheduler.said[-4000:])

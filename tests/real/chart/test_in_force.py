@@ -156,9 +156,9 @@ def asked(cluster: Cluster, control: ControlPlane, tmp_path: Path) -> Iterator[B
     """
     data = cluster.api.get(CONFIG_MAPS.at(OUR_NAMESPACE, KUBE_SCHEDULER.name))["data"]
     configuration: Any = msgspec.yaml.decode(data["configuration.yaml"])
-    own = control.identities.kubeconfig(cluster.as_account(KUBE_SCHEDULER).identity, control.server)
+    own = cluster.as_account(KUBE_SCHEDULER).kubectl.kubeconfig
     configured = {**configuration, "clientConnection": {"kubeconfig": str(own)}}
-    with of(cluster, control, tmp_path) as scheduler:
+    with of(cluster, tmp_path) as scheduler:
         made = Behind(control, scheduler, tmp_path, configured)
         made.start()
         with serving(made.kube):

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
-from collections.abc import Generator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from rig.client.cluster import Cluster
-from rig.machine.components import Component
 from rig.nodes.machine import Machine
 from rig.patience import patience_s
 from unit.cli.program import PARTAGE, environment
@@ -42,20 +36,3 @@ def findings(machine: Machine, *words: str) -> dict[str, dict[str, Any]]:
 def statuses(found: dict[str, dict[str, Any]], *checks: str) -> dict[str, str]:
     """Status of each check."""
     return {check: found[check]["status"] for check in checks}
-
-
-@contextmanager
-def stopped(component: Component) -> Generator[None]:
-    """Freeze the component.
-
-    The program that entered the node for it stops when its child does, and must be resumed as well.
-    """
-    pid = component.pid
-    parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    component.send(signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
-        if parent != os.getpid():
-            os.kill(parent, signal.SIGCONT)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from partage_plugins.api.keys import INVENTORY
-from real.cli.asking import config_of, findings, partage, statuses, stopped
+from real.cli.asking import config_of, findings, partage, statuses
 from rig.client.wait import until
 from rig.identity.people import ADVERTISER
+from rig.machine.components import stopped
 from rig.nodes.kubelet import CONFIG
 from rig.programs.catalogue import CONTAINERD
 from rig.rig import Rig

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Iterator
 
 import pytest
 
-from partage_plugins.api.keys import INVENTORY as ANNOTATION
-from real.cli.asking import config_of, findings, partage, statuses, stopped
-from rig.client.resources import LEASES
+from real.cli.asking import config_of, findings, partage, statuses
 from rig.errors import Refused
-from rig.identity.people import OUR_NAMESPACE
+from rig.machine.components import serving, stopped
 from rig.rig import Rig
-from support.advertiser_stage import CHILD, INVENTORY, AdvertiserStage
+from support.advertiser_stage import CHILD, AdvertiserStage, staged
 from support.simgpu_stage import DRIVER, install_driver, simgpud
 
 NODE = "n2"
@@ -23,18 +20,13 @@ NODE = "n2"
 @pytest.fixture
 def stage(rig: Rig) -> Iterator[AdvertiserStage]:
     """A node with two cards, and an advertiser that has found them."""
-    stage = AdvertiserStage(rig, NODE)
-    install_driver(stage.machine)
-    driver = stage.node.run(simgpud())
-    stage.start()
-    stage.wait_healths("ok", "ok")
-    yield stage
-    for component in [*stage.started, driver]:
-        component.kill()
-    stage.machine.run("rm", "-rf", "--", INVENTORY, "/run/partage/advertiser", DRIVER)
-    rig.cluster.nodes.annotate(NODE, {ANNOTATION: None})
-    with contextlib.suppress(Refused):
-        rig.cluster.api.delete(LEASES.at(OUR_NAMESPACE, NODE))
+    node = rig.nodes[NODE]
+    install_driver(node.machine)
+    with serving(node.daemon(simgpud())), staged(rig, NODE) as stage:
+        stage.start()
+        stage.wait_healths("ok", "ok")
+        yield stage
+    node.machine.run("rm", "-rf", "--", DRIVER)
 
 
 def test_after_a_pause_nobody_of_ours_holds_the_driver_and_a_resume_brings_the_cards_back(

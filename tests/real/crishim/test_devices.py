@@ -53,8 +53,7 @@ def test_an_init_container_leaves_its_card_to_the_next(stage: Stage) -> None:
 
 
 def test_a_restarted_container_has_its_card_again(stage: Stage) -> None:
-    pod = stage.granted_pod(whole(FIRST), restart="Always")
-    pod.wait_running()
+    pod = stage.granted_pod(whole(FIRST), restart="Always").wait_running()
     stage.kill_container(pod)
     pod.wait_running()
     assert pod.container()["restartCount"] == 1
@@ -64,16 +63,14 @@ def test_a_restarted_container_has_its_card_again(stage: Stage) -> None:
 @pytest.mark.usefixtures("default_crishim_afterwards")
 def test_a_card_that_came_back_before_a_restart_is_free_after_it(stage: Stage) -> None:
     """Only the crishim that ends knows that the create is over; what it leaves behind must not hold the card."""
-    pod = stage.granted_pod(whole(FIRST))
-    pod.wait_running()
+    pod = stage.granted_pod(whole(FIRST)).wait_running()
     pod.delete_and_wait()
     stage.replace()
     stage.granted_pod(whole(FIRST)).wait_running()
 
 
 def test_another_kind_of_device_comes_by_its_own_plugin(stage: Stage) -> None:
-    pod = stage.pod_with({"main": {"fpga": [{"board": "fpga0"}], "gpu": (whole(SECOND),)}})
-    pod.wait_running()
+    pod = stage.pod_with({"main": {"fpga": [{"board": "fpga0"}], "gpu": (whole(SECOND),)}}).wait_running()
     assert pod.exec("sh", "-c", "echo $FPGA_BOARDS; ls /dev/fpga0") == "fpga0\n/dev/fpga0\n"
     assert nodes(pod) == {"nvidia0", *CONTROL}
     devices = {each["container_path"] for each in stage.created_as(pod)["devices"]}
@@ -83,6 +80,5 @@ def test_another_kind_of_device_comes_by_its_own_plugin(stage: Stage) -> None:
 @pytest.mark.usefixtures("default_crishim_afterwards")
 def test_a_card_comes_by_hand_where_the_runtime_knows_no_specifications(stage: Stage) -> None:
     stage.replace(env={"PARTAGE_GPU_ATTACH": "raw"})
-    pod = stage.granted_pod(whole(SECOND))
-    pod.wait_running()
+    pod = stage.granted_pod(whole(SECOND)).wait_running()
     assert nodes(pod) == {"nvidia0", *CONTROL}

@@ -25,8 +25,7 @@ def reads_its_card(pod: Pod) -> bool:
 def test_a_pod_with_users_of_its_own_has_its_card(stage: Stage) -> None:
     """Root in its user namespace is nobody on the node, and may make no device node."""
     with devices_in_dev(stage.machine):
-        pod = stage.granted_pod(whole(FIRST), spec={"hostUsers": False})
-        pod.wait_running()
+        pod = stage.granted_pod(whole(FIRST), spec={"hostUsers": False}).wait_running()
     assert pod.exec("cat", "/proc/self/uid_map").split()[1] != "0"
     assert reads_its_card(pod)
 
@@ -34,8 +33,7 @@ def test_a_pod_with_users_of_its_own_has_its_card(stage: Stage) -> None:
 def test_a_volume_that_is_an_image_is_there_beside_the_card(stage: Stage) -> None:
     mounts = {"volumeMounts": [{"name": "files", "mountPath": "/files", "readOnly": True}]}
     volumes = {"volumes": [{"name": "files", "image": {"reference": "glibc", "pullPolicy": "IfNotPresent"}}]}
-    pod = stage.granted_pod(whole(FIRST), more=mounts, spec=volumes)
-    pod.wait_running()
+    pod = stage.granted_pod(whole(FIRST), more=mounts, spec=volumes).wait_running()
     assert "dash" in pod.exec("ls", "/files/bin").split()
     assert reads_its_card(pod)
 
@@ -43,8 +41,7 @@ def test_a_volume_that_is_an_image_is_there_beside_the_card(stage: Stage) -> Non
 def test_a_pod_that_grows_in_place_keeps_its_card(stage: Stage) -> None:
     """UpdateContainerResources gives the same process more, and writes its cgroups, of devices too, again."""
     sizes = {"cpu": "100m", "memory": "32Mi"}
-    pod = stage.granted_pod(whole(FIRST), requests=sizes, limits=sizes)
-    pod.wait_running()
+    pod = stage.granted_pod(whole(FIRST), requests=sizes, limits=sizes).wait_running()
     before = pod.container()["containerID"]
     larger = {"cpu": "200m", "memory": "64Mi"}
     wanted = {"spec": {"containers": [{"name": "main", "resources": {"requests": larger, "limits": larger}}]}}
@@ -73,8 +70,7 @@ def checkpoint(stage: Stage, socket: str, container: str) -> str:
 def test_a_checkpoint_of_a_container_with_a_card_is_what_the_runtime_makes_of_it_and_the_container_runs_on(
     stage: Stage,
 ) -> None:
-    pod = stage.granted_pod(whole(FIRST))
-    pod.wait_running()
+    pod = stage.granted_pod(whole(FIRST)).wait_running()
     container = pod.container()["containerID"].partition("://")[2]
     straight = checkpoint(stage, CONTAINERD, container)
     assert straight == "an archive" or "criu" in straight

@@ -16,8 +16,7 @@ def left_of(stage: Stage, uid: str) -> str | None:
 
 
 def test_a_pod_runs_speaks_is_entered_and_ends(stage: Stage) -> None:
-    pod = stage.idle_pod(command=["sh", "-c", "echo hello from $HOSTNAME; exec sleep 600"])
-    pod.wait_running()
+    pod = stage.idle_pod(command=["sh", "-c", "echo hello from $HOSTNAME; exec sleep 600"]).wait_running()
     pod.wait_written(f"hello from {pod.name}\n")
     assert pod.exec("cat", "/etc/hostname") == f"{pod.name}\n"
     assert pod.tried("sh", "-c", "exit 7").status == 7
@@ -35,8 +34,7 @@ def test_kubelet_speaks_through_crishim(stage: Stage) -> None:
 
 
 def test_a_container_is_added_to_a_running_pod(stage: Stage) -> None:
-    pod = stage.idle_pod()
-    pod.wait_running()
+    pod = stage.idle_pod().wait_running()
     debugger = {"name": "look", "image": "busybox", "command": ["hostname"], "imagePullPolicy": "IfNotPresent"}
     patch = {"spec": {"ephemeralContainers": [debugger]}}
     stage.rig.cluster.api.patch(pod.path("ephemeralcontainers"), patch, Patch.STRATEGIC)

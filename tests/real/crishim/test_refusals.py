@@ -115,16 +115,12 @@ def test_an_allocation_that_is_too_large_is_told_in_an_event(stage: Stage) -> No
         "Error: partage: this pod's allocation cannot be read: $ is not what is allowed there: at most 262144 bytes; "
         f"{SUCCESSOR}"
     )
-    until(
-        "an event tells of it",
-        lambda: None if sentence in [each.message for each in pod.events()] else str(pod.events()),
-    )
+    pod.wait_event(sentence)
     pod.delete_and_wait(grace_s=0)
 
 
 def test_a_newer_allocation_is_in_force_from_the_next_start(stage: Stage) -> None:
-    pod = stage.granted_pod(whole(FIRST), restart="Always")
-    pod.wait_running()
+    pod = stage.granted_pod(whole(FIRST), restart="Always").wait_running()
     pod.annotate(signed(allocation(pod, whole(SECOND), gen=2), stage.key))
     kubelet_hears(stage, pod)
 
@@ -138,8 +134,7 @@ def test_a_newer_allocation_is_in_force_from_the_next_start(stage: Stage) -> Non
 
 def test_an_allocation_older_than_one_that_was_in_force(stage: Stage) -> None:
     """A live change took a card away; the owner restores the old annotations and lets the container crash."""
-    pod = stage.granted_pod(whole(FIRST), gen=2, restart="Always")
-    pod.wait_running()
+    pod = stage.granted_pod(whole(FIRST), gen=2, restart="Always").wait_running()
     pod.annotate(signed(allocation(pod, whole(FIRST), whole(SECOND)), stage.key))
     kubelet_hears(stage, pod)
     until("a start is refused", lambda: None if next_start(stage, pod) == REFUSED else "it was not")
@@ -177,8 +172,7 @@ def kubelet_hears(stage: Stage, pod: Pod) -> None:
 
 
 def test_more_than_a_card_has_left_and_the_end_of_it(stage: Stage) -> None:
-    holder = stage.granted_pod(whole(FIRST))
-    holder.wait_running()
+    holder = stage.granted_pod(whole(FIRST)).wait_running()
     waiting = stage.granted_pod(whole(FIRST))
     assert stage.refused(waiting) == HELD
     holder.delete_and_wait()

@@ -55,12 +55,12 @@ def cat(stage: Stage, pod: Pod) -> Generator[subprocess.Popen[str]]:
 
 def ids(stage: Stage, pods: list[Pod]) -> dict[str, str]:
     """The running container of each pod."""
-    return {each.pod: each.id for each in stage.containers() if each.running and each.pod in {pod.uid for pod in pods}}
+    return {each.pod: each.id for each in stage.running() if each.pod in {pod.uid for pod in pods}}
 
 
 def doubled(stage: Stage) -> list[tuple[str, str]]:
     """Pairs of pod and container name with more than one running container."""
-    running = Counter((each.pod, each.name) for each in stage.containers() if each.running)
+    running = Counter((each.pod, each.name) for each in stage.running())
     return [who for who, count in running.items() if count > 1]
 
 
@@ -113,19 +113,16 @@ def test_kills_while_containers_are_made_double_and_touch_none_and_free_no_card(
 
 def test_containerd_may_be_killed_and_come_back(stage: Stage) -> None:
     """Calls fail at once while it is down, containers keep running, and clients reconnect when it serves."""
-    pod = stage.granted_pod(whole(FIRST))
-    pod.wait_running()
+    pod = stage.granted_pod(whole(FIRST)).wait_running()
     with calling(stage, "-persist") as calls:
         assert calls.stdout is not None
         assert calls.stdout.readline().split()[1] == "ok"
         stage.node.containerd.kill()
         assert calls.stdout.readline().split()[1] == "Unavailable"
         time.sleep(AWAY_S)  # long enough that a client which is only turned away backs off between its tries
-        stage.node.containerd.start()
-        stage.node.containerd.wait_ready()
+        stage.node.containerd.restart()
         assert calls.stdout.readline().split()[1] == "ok"
-    late = stage.granted_pod(whole(SECOND))
-    late.wait_running()
+    stage.granted_pod(whole(SECOND)).wait_running()
     pod.refresh()
     assert pod.container()["restartCount"] == 0
     until("crishim serves it", lambda: None if stage.metrics()["partage_crishim_open_connections"] else "no connection")

@@ -12,6 +12,7 @@ import pytest
 from partage_isolation.store.folders import PARENT
 from real.docker.conftest import LOGS
 from rig.client.wait import until
+from rig.machine.components import away
 from support.engine_stage import PROGRAM, RUNTIME, VISIBLE, SharesStage, install_program, shares_on
 from support.engines.docker import DEBIANS, Docker, dockerd_on
 from support.engines.engine import Engine, engine_programs
@@ -175,8 +176,7 @@ def test_a_container_waits_for_an_agent_that_is_starting(engine: Engine, stage: 
     with ThreadPoolExecutor(1) as beside:
         said = beside.submit(run, engine, "--rm", *asked("PARTAGE_SHARE=300"), "tools", "echo", "yes")
         assert run(engine, "--rm", "tools", "echo", "yes") == "yes", "who asks for nothing waits for nobody"
-        stage.agent.start()
-        stage.agent.wait_ready()
+        stage.agent.restart()
         assert said.result() == "yes"
 
 
@@ -193,8 +193,7 @@ def test_while_no_broker_answers_no_container_starts_with_a_share(engine: Engine
     why = refused(engine, *asked("PARTAGE_SHARE=300"), "tools", "true")
     assert "partage: no broker answers on this machine" in why
     assert run(engine, "--rm", "tools", "echo", "yes") == "yes", "others start"
-    stage.broker.start()
-    stage.broker.wait_ready()
+    stage.broker.restart()
     stage.wait_nothing_held()
     assert run(engine, "--rm", *asked("PARTAGE_SHARE=300"), "tools", "echo", "yes") == "yes"
 
@@ -211,12 +210,8 @@ def test_a_container_with_anothers_socket_gets_nothing_by_it(engine: Engine, sta
 def test_the_default_runtime_starts_who_asks_for_nothing_also_without_an_agent(
     docker: Docker, stage: SharesStage
 ) -> None:
-    stage.agent.kill()
-    try:
+    with away(stage.agent):
         assert docker.run("--rm", "cuda", "sh", "-c", "echo $NVIDIA_VISIBLE_DEVICES") == "all"
-    finally:
-        stage.agent.start()
-        stage.agent.wait_ready()
 
 
 def test_the_guard_of_the_default_runtime_keeps_cards_from_who_asks_for_none(

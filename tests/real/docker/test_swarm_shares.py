@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Final
 
 import pytest
 
 from real.docker.conftest import LOGS
 from rig.client.wait import until
+from rig.machine.components import away
 from support.engine_stage import PROGRAM, RUNTIME, VISIBLE, SharesStage, install_program, shares_on
-from support.engines.docker import DEBIANS, Docker
+from support.engines.docker import DEBIANS
 from support.engines.engine import engine_programs
 from support.engines.machines import engine_machines
 from support.engines.swarm import Swarm, swarm_of
@@ -60,20 +61,6 @@ def reserving(milli: int, mib: int = 1000) -> tuple[str, ...]:
     return ("--generic-resource", f"partage-milli={milli}", "--generic-resource", f"partage-memory-mib={mib}")
 
 
-@contextmanager
-def dead(node: Docker, stage: SharesStage) -> Generator[None]:
-    """Kill the node's daemons and restart them at the end; its containers are not touched."""
-    daemons = (stage.broker, stage.agent, node.daemon)
-    for each in daemons:
-        each.kill()
-    try:
-        yield
-    finally:
-        for each in daemons:
-            each.start()
-            each.wait_ready()
-
-
 def test_services_share_the_cards_of_all_machines_and_fill_them(swarm: Swarm, stages: Stages) -> None:
     swarm.serve("train", *reserving(500, 4000), "--replicas", "9", *WAITS)
     (waiting,) = swarm.wait_running("train", {"m1": 4, "m2": 4})
@@ -86,7 +73,7 @@ def test_services_share_the_cards_of_all_machines_and_fill_them(swarm: Swarm, st
 def test_tasks_of_a_machine_that_died_have_their_shares_on_another(swarm: Swarm, stages: Stages) -> None:
     swarm.serve("train", *reserving(600), "--replicas", "2", *WAITS)
     swarm.wait_running("train", {"m1": 1, "m2": 1})
-    with dead(swarm.nodes[1], stages[1]):
+    with away(stages[1].broker, stages[1].agent, swarm.nodes[1].daemon):
         swarm.wait_running("train", {"m1": 2})
         assert sorted(stages[0].held_milli().values()) == [600, 600]
     stages[1].wait_nothing_held()

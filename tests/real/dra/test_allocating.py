@@ -1,70 +1,130 @@
-"""Our scheduler allocates claims on real Kubernetes: their pods' devices, and writes that are denied to others."""
+"""Our scheduler allocates claims on real Kubernetes: their pods' devices, and writes that are denied to others.
+
+The admission policy that lets only the scheduler write allocations is in force, with the RBAC that we deliver, and the
+driver publishes nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
+from msgspec.structs import replace
 
-from rig.client.resources import CLUSTER_ROLES, RESOURCE_CLAIMS
-from rig.client.rights import may
+from partage_base.kube import micro_time
+from partage_plugins.api import GPU, Ready
+from partage_plugins.api.keys import INVENTORY
+from partage_plugins.codecs import decode_inventory, encode_inventory
+from rig.client.cluster import Cluster
+from rig.client.policies import why_not_denied
+from rig.client.resources import LEASES, RESOURCE_CLAIMS, RESOURCE_SLICES, Json, path_of
+from rig.client.rights import without_right
 from rig.client.wait import until
 from rig.errors import Refused
-from rig.identity.people import SCHEDULER, TEAM
-from rig.rig import Rig
-from support.claim_objects import devices, request
-from support.claims_stage import ClaimsStage, allocating, forged
+from rig.identity.people import OUR_NAMESPACE, SCHEDULER, TEAM
+from rig.identity.permissions import CLAIMS_FILES, delivered
+from support.claim_objects import devices, request, result
+from support.crishim_stage import NODE
 from support.dra_stage import DraStage
-from support.isolation_stage import ask, seen
+from support.isolation_stage import ask, inventory, seen
+from support.scheduler_process import SchedulerProcess, new_key, shown
 from support.simgpu_stage import UUIDS
 
+pytestmark = pytest.mark.usefixtures("scheduler")
 MIB_OF_GIB = 1024
-ROLE = CLUSTER_ROLES.at(name="partage-scheduler")
+FLAGS = ("--claims", "--no-elect", "--silent-after-s", "3600", "--log-format", "text")
+DENIED = "devices of gpu.partage.dev are allocated by partage-scheduler alone"
 
 
 @pytest.fixture(scope="module")
-def lasting_allocator(lasting_stage: DraStage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClaimsStage]:
-    with allocating(lasting_stage, root=tmp_path_factory.mktemp("scheduler"), say=print) as stage:
-        yield stage
+def scheduler(lasting_stage: DraStage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SchedulerProcess]:
+    """Our scheduler, which allocates the claims of the stage's pods meanwhile."""
+    cluster, root = lasting_stage.rig.cluster, tmp_path_factory.mktemp("scheduler")
+    manifests = [each for file in CLAIMS_FILES for each in delivered(file)]
+    for manifest in manifests:
+        cluster.api.apply(manifest)
+    publish(lasting_stage, is_on=False)
+    join(cluster)
+    new_key(root)
+    lasting_stage.scheduler = "partage-scheduler"
+    until("only the scheduler allocates", lambda: why_not_in_force(lasting_stage))
+    with shown(SchedulerProcess(cluster.as_account(SCHEDULER).kubectl.kubeconfig, root, *FLAGS)) as scheduler:
+        scheduler.start()
+        yield scheduler
+    lasting_stage.scheduler = "default-scheduler"
+    for manifest in reversed(manifests):
+        cluster.api.delete(path_of(manifest))
+    until("everybody allocates", lambda: None if why_not_in_force(lasting_stage) else "it is forbidden")
+    cluster.nodes.annotate(NODE, {INVENTORY: None})
+    cluster.api.delete(LEASES.at(OUR_NAMESPACE, NODE))
+    publish(lasting_stage, is_on=True)
 
 
-@pytest.fixture
-def stage(lasting_allocator: ClaimsStage, rig: Rig) -> Iterator[ClaimsStage]:
-    yield lasting_allocator
-    lasting_allocator.claims.clear()
+def publish(stage: DraStage, *, is_on: bool) -> None:
+    """Restart the driver, with publishing of the node's devices on or off."""
+    stage.driver.kill()
+    stage.rig.cluster.api.delete(RESOURCE_SLICES.at())
+    stage.replace_driver(*(() if is_on else ("--no-publish",)))
+    if is_on:
+        stage.wait_published()
 
 
-def test_a_pod_has_what_its_claim_says_and_no_more(stage: ClaimsStage) -> None:
-    pod = stage.claims.pod("train", devices(request(300, "1Gi"), limit_milli=500))
-    pod.wait_running()
-    assert stage.claims.slice() is None
+def join(cluster: Cluster) -> None:
+    """Write what the node's advertiser would write."""
+    known = decode_inventory(inventory("dra"), (GPU,))
+    text = encode_inventory(replace(known, ready=Ready(broker=True))).decode()
+    cluster.nodes.annotate(NODE, {INVENTORY: text})
+    spec = {"holderIdentity": NODE, "leaseDurationSeconds": 40, "renewTime": micro_time(datetime.now(UTC))}
+    cluster.api.create(LEASES.at(OUR_NAMESPACE), {"metadata": {"name": NODE}, "spec": spec})
+
+
+def why_not_in_force(stage: DraStage) -> str | None:
+    stage.claim("premature", devices(request()))
+    try:
+        return why_not_denied((DENIED, lambda: stage.allocate("premature", forged("gpu-0"))))
+    finally:
+        stage.clear()
+
+
+def forged(card: str) -> Json:
+    """A forged allocation of a whole card that the API server accepts."""
+    return {"devices": {"results": [result(card.lower(), "1000", "1Gi", pool=NODE)]}}
+
+
+def claim(stage: DraStage, name: str) -> Json:
+    return stage.rig.cluster.api.get(RESOURCE_CLAIMS.at(TEAM, name))
+
+
+def test_a_pod_has_what_its_claim_says_and_no_more(stage: DraStage) -> None:
+    pod = stage.pod("train", devices(request(300, "1Gi"), limit_milli=500)).wait_running()
+    assert not stage.slices()
     assert seen(pod)["total"] == MIB_OF_GIB
     assert ask(pod, "take 100") == "took 100"
     assert ask(pod, "take 2000") != "took 2000"
-    uid = stage.claims.claim_of(pod)["metadata"]["uid"]
-    told = stage.claims.told(uid)
+    uid = stage.claim_of(pod)["metadata"]["uid"]
+    told = stage.told(uid)
     assert told is not None
     (card,) = told.cards
     assert (card.limit_bytes, card.share_milli, card.limit_milli) == (MIB_OF_GIB << 20, 300, 500)
     pod.delete_and_wait()
-    stage.claims.wait_nothing_left(uid)
+    stage.wait_nothing_left(uid)
 
 
-def test_claims_fill_a_card_before_they_take_another(stage: ClaimsStage) -> None:
-    pods = [stage.claims.pod(f"third-{number}", devices(request(300, "1Gi"))) for number in range(3)]
+def test_claims_fill_a_card_before_they_take_another(stage: DraStage) -> None:
+    pods = [stage.pod(f"third-{number}", devices(request(300, "1Gi"))) for number in range(3)]
     for pod in pods:
         pod.wait_running()
-    results = [stage.claims.claim_of(pod)["status"]["allocation"]["devices"]["results"][0] for pod in pods]
+    results = [stage.claim_of(pod)["status"]["allocation"]["devices"]["results"][0] for pod in pods]
     assert len({each["device"] for each in results}) == 1
 
 
-def test_pods_of_one_claim_have_it_together(stage: ClaimsStage) -> None:
-    stage.claims.claim("together", devices(request(300, "1Gi")))
-    pods = [stage.claims.pod(f"together-{name}", claim="together") for name in ("a", "b")]
+def test_pods_of_one_claim_have_it_together(stage: DraStage) -> None:
+    stage.claim("together", devices(request(300, "1Gi")))
+    pods = [stage.pod(f"together-{name}", claim="together") for name in ("a", "b")]
     for pod in pods:
         pod.wait_running()
-    reserved = stage.claim("together")["status"]["reservedFor"]
+    reserved = claim(stage, "together")["status"]["reservedFor"]
     assert {each["name"] for each in reserved} == {pod.name for pod in pods}
     assert ask(pods[0], "take 300") == "took 300"
     assert ask(pods[1], "take 300") != "took 300", "two contexts and 600 MiB are more than both may have"
@@ -73,68 +133,51 @@ def test_pods_of_one_claim_have_it_together(stage: ClaimsStage) -> None:
     until(
         "it is let go of",
         lambda: (
-            str(stage.claim("together")["status"])
-            if "allocation" in stage.claim("together").get("status", {})
+            str(claim(stage, "together")["status"])
+            if "allocation" in claim(stage, "together").get("status", {})
             else None
         ),
     )
 
 
-def test_a_pod_without_room_is_told_so_in_figures_and_starts_when_there_is_some(stage: ClaimsStage) -> None:
-    holders = [stage.claims.pod(f"holds-{number}", devices(request(900, "1Gi"))) for number in range(len(UUIDS))]
+def test_a_pod_without_room_is_told_so_in_figures_and_starts_when_there_is_some(stage: DraStage) -> None:
+    holders = [stage.pod(f"holds-{number}", devices(request(900, "1Gi"))) for number in range(len(UUIDS))]
     for pod in holders:
         pod.wait_running()
-    waits = stage.claims.pod("waits", devices(request(200, "1Gi")))
+    waits = stage.pod("waits", devices(request(200, "1Gi")))
     waits.wait_why("0/1 nodes are available: 1 Insufficient GPU share.")
     holders[0].delete_and_wait()
     waits.wait_running()
 
 
-def test_a_pod_whose_scheduler_was_killed_before_it_was_bound_starts_with_what_it_was_given(stage: ClaimsStage) -> None:
-    with _without_bindings(stage):
-        pod = stage.claims.pod("carried", devices(request(300, "1Gi")))
+def test_a_pod_whose_scheduler_was_killed_before_it_was_bound_starts_with_what_it_was_given(
+    stage: DraStage, scheduler: SchedulerProcess
+) -> None:
+    with without_right(stage.rig.cluster, SCHEDULER, "pods/binding"):
+        pod = stage.pod("carried", devices(request(300, "1Gi")))
         until("its claim is allocated", lambda: _why_not_allocated(stage, "carried"))
-        stage.scheduler.kill()
-    before = stage.claims.claim_of(pod)["status"]["allocation"]
+        scheduler.kill()
+    before = stage.claim_of(pod)["status"]["allocation"]
     assert not pod.refresh()["spec"].get("nodeName")
-    stage.start_scheduler()
+    scheduler.start()
     pod.wait_running()
-    assert stage.claims.claim_of(pod)["status"]["allocation"] == before
+    assert stage.claim_of(pod)["status"]["allocation"] == before
 
 
-def test_nobody_else_allocates_our_devices_or_takes_an_allocation_back(stage: ClaimsStage) -> None:
+def test_nobody_else_allocates_our_devices_or_takes_an_allocation_back(stage: DraStage) -> None:
     """This holds even for an administrator with every right, and for clients that may write any status."""
-    api = stage.cluster.api
-    stage.claims.claim("forged", devices(request(300, "1Gi")))
+    api = stage.rig.cluster.api
+    stage.claim("forged", devices(request(300, "1Gi")))
     with pytest.raises(Refused) as refused:
-        stage.claims.allocate("forged", forged(UUIDS[0]))
-    assert "devices of gpu.partage.dev are allocated by partage-scheduler alone" in refused.value.message
-    pod = stage.claims.pod("honest", claim="forged")
-    pod.wait_running()
+        stage.allocate("forged", forged(UUIDS[0]))
+    assert DENIED in refused.value.message
+    stage.pod("honest", claim="forged").wait_running()
     with pytest.raises(Refused) as refused:
         api.patch(RESOURCE_CLAIMS.at(TEAM, "forged", "status"), {"status": {"allocation": None, "reservedFor": None}})
     assert "taken back by partage-scheduler and kube-controller-manager alone" in refused.value.message
 
 
-def _why_not_allocated(stage: ClaimsStage, owner: str) -> str | None:
-    claims = stage.cluster.api.list(RESOURCE_CLAIMS.at(TEAM))
+def _why_not_allocated(stage: DraStage, owner: str) -> str | None:
+    claims = stage.rig.cluster.api.list(RESOURCE_CLAIMS.at(TEAM))
     mine = [each for each in claims if each["metadata"]["name"].startswith(f"{owner}-")]
     return None if mine and "allocation" in mine[0].get("status", {}) else str(mine)
-
-
-@contextmanager
-def _without_bindings(stage: ClaimsStage) -> Generator[None]:
-    """The scheduler may write claims but can't bind, as if it died in between."""
-    api = stage.cluster.api
-    before = api.get(ROLE)["rules"]
-    api.patch(ROLE, {"rules": [rule for rule in before if rule["resources"] != ["pods/binding"]]})
-    until("it can't bind", lambda: "it can" if _may_bind(stage) else None)
-    try:
-        yield
-    finally:
-        api.patch(ROLE, {"rules": before})
-        until("it can bind again", lambda: None if _may_bind(stage) else "it can't")
-
-
-def _may_bind(stage: ClaimsStage) -> bool:
-    return may(stage.cluster, SCHEDULER.user, verb="create", resource="pods", subresource="binding")

@@ -16,8 +16,7 @@ MIB_OF_GIB = 1024
 
 
 def test_a_pod_has_what_its_claim_says_and_no_more(stage: DraStage) -> None:
-    pod = stage.pod("train", devices(request(300, "1Gi"), limit_milli=500))
-    pod.wait_running()
+    pod = stage.pod("train", devices(request(300, "1Gi"), limit_milli=500)).wait_running()
     uid = stage.claim_of(pod)["metadata"]["uid"]
     assert stage.specs() == [f"partage.dev-share_{uid}.json"]
     assert seen(pod)["total"] == MIB_OF_GIB
@@ -48,8 +47,7 @@ def test_pods_of_one_claim_have_it_together_and_it_ends_with_the_last(stage: Dra
 
 def test_who_looks_on_as_an_administrator_has_the_card_and_takes_no_room(stage: DraStage) -> None:
     with stage.administrated():
-        watch = stage.pod("watch", devices(request(None, None, adminAccess=True)))
-        watch.wait_running()
+        watch = stage.pod("watch", devices(request(None, None, adminAccess=True))).wait_running()
         assert seen(watch)["total"] > 70 * MIB_OF_GIB
         record = stage.record(stage.claim_of(watch)["metadata"]["uid"])
         assert record is not None
@@ -58,18 +56,16 @@ def test_who_looks_on_as_an_administrator_has_the_card_and_takes_no_room(stage: 
 
 def test_an_allocation_that_gives_more_than_the_card_has_is_refused_in_words(stage: DraStage) -> None:
     """Written as by a second allocator; kube-scheduler never does this."""
-    first = stage.pod("first", devices(request(700, "1Gi")))
-    first.wait_running()
+    first = stage.pod("first", devices(request(700, "1Gi"))).wait_running()
     allocation = stage.claim_of(first)["status"]["allocation"]
     stage.claim("forged", devices(request(700, "1Gi")))
     stage.allocate("forged", allocation)
     pod = stage.pod("second", claim="forged", node=stage.node.name)
-    stage.wait_said(pod, "would have 1400 milli of 1000 together")
+    pod.wait_event("would have 1400 milli of 1000 together")
 
 
 def test_a_claim_that_is_deleted_by_force_leaves_nothing_behind(stage: DraStage) -> None:
-    pod = stage.pod("forced")
-    pod.wait_running()
+    pod = stage.pod("forced").wait_running()
     claim = stage.claim_of(pod)
     path = RESOURCE_CLAIMS.at(TEAM, claim["metadata"]["name"])
     pod.delete(grace_s=0)

@@ -41,8 +41,7 @@ def served(stage: DraStage) -> Sequence[ServedContainer]:
 
 def test_a_container_that_names_no_claim_of_its_pod_has_no_card(stage: DraStage) -> None:
     containers = [a_container(name, image=IMAGE, command=SERVING) for name in ("with", "without")]
-    pod = stage.pod("two", containers=containers)
-    pod.wait_running()
+    pod = stage.pod("two", containers=containers).wait_running()
     assert seen(pod, "with")["total"] == MIB_OF_GIB
     assert pod.tried("/bin/ls", "/run/partage", container="without").status != 0
     assert "nvidiactl" not in pod.exec("/bin/ls", "/dev", container="without")
@@ -66,8 +65,7 @@ def test_containers_that_name_one_request_each_have_all_of_the_claim_and_kubelet
     named = {name: {"resources": {"claims": [{"name": "gpu", "request": name}]}} for name in "ab"}
     containers = [a_container(name, image=IMAGE, command=SERVING, more=more) for name, more in named.items()]
     claims = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "both"}]}
-    pod = stage.plain("two", containers=containers, spec=claims)
-    pod.wait_running()
+    pod = stage.create_pod("two", containers=containers, spec=claims).wait_running()
     assert [len(cards_in(pod, name)) for name in "ab"] == [2, 2]
     told = {each.container: {one.device for one in each.given} for each in served(stage) if each.pod == "two"}
     names = {device["name"] for device in stage.devices()}
@@ -87,13 +85,12 @@ def test_a_volume_over_our_places_gives_nothing_beyond_limits(stage: DraStage, p
 
 def test_without_its_file_no_container_of_a_claim_starts(stage: DraStage) -> None:
     uid = stage.claim("file", devices(request(300, "1Gi")))
-    first = stage.pod("file-a", claim="file")
-    first.wait_running()
+    stage.pod("file-a", claim="file").wait_running()
     (file,) = stage.cdi.glob(f"*share_{uid}.json")
     kept = file.read_bytes()
     file.unlink()
     second = stage.pod("file-b", claim="file", node=stage.node.name)
-    stage.wait_said(second, f"unresolvable CDI devices {CLAIM_KIND}={uid}")
+    second.wait_event(f"unresolvable CDI devices {CLAIM_KIND}={uid}")
     file.write_bytes(kept)
     second.wait_running()
     assert ask(second, "take 2000") != "took 2000"

@@ -14,7 +14,7 @@ from partage_plugins.api.claims import DRIVER
 from partage_plugins.codecs import decode_inventory, encode_inventory
 from partage_plugins.codecs.quantity import parse_quantity
 from rig.client.pods import Pod
-from rig.client.resources import DEVICE_CLASSES, RESOURCE_CLAIMS, Json
+from rig.client.resources import DEVICE_CLASSES, PRIORITY_CLASSES, RESOURCE_CLAIMS, Json
 from rig.client.wait import until
 from rig.identity.people import TEAM
 from support.claim_objects import CLASS, devices, request
@@ -24,7 +24,6 @@ from support.isolation_stage import IMAGE, SERVING, seen
 from support.simgpu_stage import UUIDS
 
 H100, L4 = map(CardId, UUIDS)
-PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 DEVICE_TAINT_RULES = "/apis/resource.k8s.io/v1/devicetaintrules"
 NO_ROOM = "cannot allocate all claims"
 
@@ -38,9 +37,7 @@ def given(stage: DraStage, pod: Pod) -> list[tuple[str, Any]]:
 
 
 def started(stage: DraStage, name: str, *requests: Json, **said: Any) -> Pod:
-    pod = stage.pod(name, devices(*requests), **said)
-    pod.wait_running()
-    return pod
+    return stage.pod(name, devices(*requests), **said).wait_running()
 
 
 def capacity(**amounts: str) -> Json:
@@ -88,8 +85,7 @@ def test_two_requests_share_a_card_or_get_two_as_constraints_say_and_a_count_is_
     for kind, cards in (("matchAttribute", 1), ("distinctAttribute", 2)):
         spec = devices(*both)
         spec["devices"]["constraints"] = [{kind: "gpu.partage.dev/uuid"}]
-        pod = stage.pod(kind.lower(), spec)
-        pod.wait_running()
+        pod = stage.pod(kind.lower(), spec).wait_running()
         assert len({device for device, _ in given(stage, pod)}) == cards
     counted = started(stage, "counted", request(100, "1Gi", count=2))
     assert len({device for device, _ in given(stage, counted)}) == 2
@@ -130,14 +126,14 @@ def test_cards_of_one_request_are_never_one_card(stage: DraStage) -> None:
 def test_a_higher_priority_sends_nobody_away(stage: DraStage) -> None:
     holders = [started(stage, f"holds-{number}", request(900, "1Gi")) for number in range(len(UUIDS))]
     high = {"metadata": {"name": "high"}, "value": 1000}
-    stage.rig.cluster.api.create(PRIORITY_CLASSES, high)
+    stage.rig.cluster.api.create(PRIORITY_CLASSES.at(), high)
     try:
         waits = wait_without_room(stage, "waits", request(800, "1Gi"), spec={"priorityClassName": "high"})
         assert [pod.refresh()["status"]["phase"] for pod in holders] == ["Running"] * len(holders)
         holders[0].delete_and_wait()
         waits.wait_running()
     finally:
-        stage.rig.cluster.api.delete(f"{PRIORITY_CLASSES}/high")
+        stage.rig.cluster.api.delete(PRIORITY_CLASSES.at(name="high"))
 
 
 @pytest.mark.extended("what Kubernetes does by itself")
@@ -146,10 +142,9 @@ def test_a_resource_of_the_class_counts_whole_cards(stage: DraStage) -> None:
 
     def asking(name: str, count: str) -> Pod:
         limits = {f"deviceclass.resource.kubernetes.io/{CLASS}": count}
-        return stage.plain(name, image=IMAGE, command=SERVING, limits=limits)
+        return stage.create_pod(name, image=IMAGE, command=SERVING, limits=limits)
 
-    whole = asking("whole", "1")
-    whole.wait_running()
+    whole = asking("whole", "1").wait_running()
     assert seen(whole)["total"] > 20 * 1024
     asking("milli", "500").wait_why("exceeds the claim limit")
 
@@ -226,13 +221,11 @@ def parted(stage: DraStage) -> Iterator[DraStage]:
     classes = [part_class(2), part_class(4)]
     for each in classes:
         stage.rig.cluster.api.create(DEVICE_CLASSES.at(), each)
-    stage.kill_driver()
-    stage.start_driver("--parts", f"{L4}=2+4")
+    stage.replace_driver("--parts", f"{L4}=2+4")
     until("the parts are published", lambda: None if len(parts(stage)) == 6 else str(parts(stage)))
     yield stage
     stage.clear()
-    stage.kill_driver()
-    stage.start_driver()
+    stage.replace_driver()
     until("the whole card is published", lambda: None if not parts(stage) else "not yet")
     for each in classes:
         stage.rig.cluster.api.delete(DEVICE_CLASSES.at(name=each["metadata"]["name"]))
@@ -245,7 +238,7 @@ def parts(stage: DraStage) -> list[str]:
 def test_pods_without_claims_get_fixed_parts_by_a_resource_and_never_more_than_the_card(parted: DraStage) -> None:
     def asking(name: str, of: int) -> Pod:
         limits = {f"gpu.partage.dev/1of{of}": "1"}
-        return parted.plain(name, image=IMAGE, command=SERVING, limits=limits)
+        return parted.create_pod(name, image=IMAGE, command=SERVING, limits=limits)
 
     half, *quarters = asking("half", 2), asking("quarter-a", 4), asking("quarter-b", 4)
     for pod in (half, *quarters):

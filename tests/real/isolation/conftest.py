@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from rig.rig import CHECKOUT, RigSettings, running
 from support.crishim_stage import NODE
-from support.isolation_stage import IsolationStage, furnish, node_settings
+from support.isolation_stage import IsolationStage, isolating, node_settings
 
 LOGS = CHECKOUT / ".cache/test/rig-logs-isolation"
 
@@ -19,6 +19,4 @@ def lasting_stage() -> Iterator[IsolationStage]:
     key = Ed25519PrivateKey.generate()
     settings = RigSettings(nodes={NODE: node_settings(key)}, releases=("runc@newer",))
     with running(settings, say=print, keep_logs=LOGS) as rig:
-        stage = IsolationStage(rig, key, rig.nodes[NODE].daemons["crishim"])
-        furnish(stage)
-        yield stage
+        yield isolating(rig, key)

@@ -24,12 +24,11 @@ def claiming(lasting_stage: IsolationStage) -> Iterator[DraStage]:
     machine.write(INVENTORY, inventory("dra"))
     lasting_stage.replace("--enforce", "strict")
     rig.cluster.api.create(DEVICE_CLASSES.at(), device_class())
-    stage = DraStage(rig, lasting_stage.node.run(dra_driver(rig)), lasting_stage.brokers[-1])
+    stage = DraStage(rig, lasting_stage.node.run(dra_driver(rig)), lasting_stage.broker)
     stage.wait_published()
     yield stage
-    stage.kill_driver()
-    for each in stage.slices():
-        rig.cluster.api.delete(RESOURCE_SLICES.at(name=each["metadata"]["name"]))
+    stage.driver.kill()
+    rig.cluster.api.delete(RESOURCE_SLICES.at())
     rig.cluster.api.delete(DEVICE_CLASSES.at(name=CLASS))
     lasting_stage.replace()
     machine.write(INVENTORY, inventory())
@@ -42,8 +41,7 @@ def stage(claiming: DraStage, rig: Rig) -> Iterator[DraStage]:
 
 
 def test_a_claim_passes_and_has_what_it_says(stage: DraStage) -> None:
-    pod = stage.pod("train", devices(request(300, "1Gi")))
-    pod.wait_running()
+    pod = stage.pod("train", devices(request(300, "1Gi"))).wait_running()
     uid = stage.claim_of(pod)["metadata"]["uid"]
     assert seen(pod)["total"] == 1024
     assert ask(pod, "take 2000") != "took 2000"

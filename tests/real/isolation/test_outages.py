@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from partage_isolation.library.objects import OBJECTS, built
 from partage_isolation.plugin import AWAY
 from partage_isolation.store.folders import INSIDE, LIBRARY
 from rig.client.pods import Pod
 from rig.client.wait import until
-from support.isolation_stage import CARD_MIB, IsolationStage, ask, install_library, limits_of, memory, seen
+from rig.machine.components import away
+from support.isolation_stage import CARD_MIB, IsolationStage, ask, install_library, limits_of, memory, seen, told_by
 
 NO_MEMORY = "cuMemAlloc_v2 2"
 NOT_INITIALISED = "cuMemAlloc_v2 3"
-
-
-@pytest.fixture
-def broker_afterwards(stage: IsolationStage) -> Iterator[None]:
-    yield
-    if not stage.brokers[-1].is_running:
-        stage.start_broker()
 
 
 def told(stage: IsolationStage, pod: Pod, used_mib: int) -> None:
@@ -35,14 +26,12 @@ def told(stage: IsolationStage, pod: Pod, used_mib: int) -> None:
     until(f"the broker hears that {pod.name} holds {used_mib} MiB", why_not)
 
 
-def test_a_broker_that_was_killed_finds_everything_as_it_was(stage: IsolationStage, broker_afterwards: None) -> None:
-    pod = stage.limited_pod(memory(4096))
-    pod.wait_running()
+def test_a_broker_that_was_killed_finds_everything_as_it_was(stage: IsolationStage) -> None:
+    pod = stage.limited_pod(memory(4096)).wait_running()
     assert ask(pod, "take 2000") == "took 2000"
     told(stage, pod, 2000)
     before = limits_of(stage.machine, pod)
-    stage.kill_broker()
-    stage.start_broker()
+    stage.broker.restart()
     assert ask(pod, "take 2000") == NO_MEMORY
     assert ask(pod, "take 1000") == "took 1000"
     told(stage, pod, 3000)
@@ -51,31 +40,23 @@ def test_a_broker_that_was_killed_finds_everything_as_it_was(stage: IsolationSta
     assert [(each.pid, each.connected) for each in after.processes] == [(before.processes[0].pid, True)]
 
 
-def test_without_a_broker_nothing_more_is_given_and_no_program_ends(
-    stage: IsolationStage, broker_afterwards: None
-) -> None:
-    pod = stage.limited_pod(memory(4096))
-    pod.wait_running()
+def test_without_a_broker_nothing_more_is_given_and_no_program_ends(stage: IsolationStage) -> None:
+    pod = stage.limited_pod(memory(4096)).wait_running()
     assert ask(pod, "take 1000") == "took 1000"
-    stage.kill_broker()
-    assert ask(pod, "take 1000") == NOT_INITIALISED
-    assert ask(pod, "free") == "gave back"
-    stage.start_broker()
+    with away(stage.broker):
+        assert ask(pod, "take 1000") == NOT_INITIALISED
+        assert ask(pod, "free") == "gave back"
     assert ask(pod, "take 1000") == "took 1000"
     pod.refresh()
     assert pod.container()["restartCount"] == 0
 
 
-def test_without_a_broker_a_limited_container_is_refused_until_it_is_back(
-    stage: IsolationStage, broker_afterwards: None
-) -> None:
-    stage.kill_broker()
-    pod = stage.limited_pod(memory(1024))
-    assert stage.refused(pod) == AWAY
-    whole = stage.limited_pod(memory(CARD_MIB, share=1000))
-    whole.wait_running()
-    whole.delete_and_wait()
-    stage.start_broker()
+def test_without_a_broker_a_limited_container_is_refused_until_it_is_back(stage: IsolationStage) -> None:
+    with away(stage.broker):
+        pod = stage.limited_pod(memory(1024))
+        assert stage.refused(pod) == AWAY
+        whole = stage.limited_pod(memory(CARD_MIB, share=1000)).wait_running()
+        whole.delete_and_wait()
     pod.wait_running()
     assert seen(pod)["total"] == 1024
 
@@ -83,21 +64,19 @@ def test_without_a_broker_a_limited_container_is_refused_until_it_is_back(
 def test_a_new_library_is_for_new_containers_and_who_runs_keeps_the_old_one(
     stage: IsolationStage, tmp_path: Path
 ) -> None:
-    old = stage.limited_pod(memory(2048))
-    old.wait_running()
+    old = stage.limited_pod(memory(2048)).wait_running()
     assert ask(old, "take 1000") == "took 1000"
-    before = stage.told().library
+    before = told_by(stage.machine).library
     for name in OBJECTS:
         (tmp_path / name).write_bytes((built() / name).read_bytes() + b"another version")
     installed = install_library(stage.machine, tmp_path)
-    new = stage.limited_pod(memory(1024))
-    new.wait_running()
+    new = stage.limited_pod(memory(1024)).wait_running()
     assert seen(new)["total"] == 1024
-    assert stage.told().library == installed != before
+    assert told_by(stage.machine).library == installed != before
     assert {library_of(old, stage), library_of(new, stage)} == {before, installed}
     assert ask(old, "take 1000") == NO_MEMORY
     assert install_library(stage.machine) == before  # as after a downgrade: new containers get it again
-    assert stage.told().library == before
+    assert told_by(stage.machine).library == before
     stage.machine.run("rm", "-r", installed)  # its only user goes with this test
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from partage_simgpu.driver_root import LIBRARIES as DRIVER_LIBRARIES
 from real.cli.asking import findings, statuses
-from support.isolation_stage import IsolationStage, ask, memory, seen
+from rig.machine.components import away, serving
+from support.isolation_stage import IsolationStage, ask, broker, memory, seen
 
 NO_MEMORY = "cuMemAlloc_v2 2"
 REAL_DRIVER = f"/{DRIVER_LIBRARIES}/libcuda.so.1"
@@ -23,19 +24,15 @@ def strict(stage: IsolationStage) -> Iterator[IsolationStage]:
 
 
 def test_a_share_of_compute_is_promised_where_time_is_metered(strict: IsolationStage) -> None:
-    pod = strict.limited_pod(memory(2048, share=500))
-    pod.wait_running()
+    strict.limited_pod(memory(2048, share=500)).wait_running()
     assert "holds memory, share and limit" in strict.partage("top", "--once")
 
 
 @pytest.fixture
 def unmetered(strict: IsolationStage) -> Iterator[IsolationStage]:
     """A broker that does not meter time."""
-    strict.kill_broker()
-    strict.start_broker("--policy", "free-run")
-    yield strict
-    strict.kill_broker()
-    strict.start_broker()
+    with away(strict.broker), serving(strict.node.daemon(broker("--policy", "free-run"))):
+        yield strict
 
 
 def test_a_share_of_compute_is_refused_where_nobody_meters_time(unmetered: IsolationStage) -> None:
@@ -47,8 +44,7 @@ def test_a_share_of_compute_is_refused_where_nobody_meters_time(unmetered: Isola
 
 
 def test_root_on_the_node_lowers_a_limit_while_the_container_runs(stage: IsolationStage) -> None:
-    pod = stage.limited_pod(memory(4096))
-    pod.wait_running()
+    pod = stage.limited_pod(memory(4096)).wait_running()
     assert ask(pod, "take 2000") == "took 2000"
     shown = stage.partage("limits", pod.name, "--memory", "2Gi").splitlines()
     assert shown[-1].split()[:3] == [f"team-a/{pod.name}", "main", shown[-1].split()[2]]
@@ -80,7 +76,6 @@ def test_no_volume_may_hide_what_holds_the_limits(stage: IsolationStage) -> None
 def test_who_gets_around_the_library_is_found_and_stopped(stage: IsolationStage) -> None:
     """The library does not capture the driver's file under another name; the card's own figures count."""
     command = ("/bin/env", f"MEMORY_DRIVER={REAL_DRIVER}", "/usr/bin/memory", "serve")
-    pod = stage.limited_pod(memory(1024), command=command)
-    pod.wait_running()
+    pod = stage.limited_pod(memory(1024), command=command).wait_running()
     assert ask(pod, "take 2000") == "took 2000"
     pod.wait_failed()

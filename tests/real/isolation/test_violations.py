@@ -14,9 +14,7 @@ _LINKED = "linked"
 
 def idle(stage: IsolationStage) -> Pod:
     """A running pod with part of a card, which it does not use."""
-    pod = stage.limited_pod(memory(2048), command=("sleep", "3600"))
-    pod.wait_running()
-    return pod
+    return stage.limited_pod(memory(2048), command=("sleep", "3600")).wait_running()
 
 
 def cover(stage: IsolationStage, pod: Pod) -> None:
@@ -51,8 +49,7 @@ def test_who_covers_our_files_is_stopped_and_told_of(stage: IsolationStage) -> N
 
 def test_who_sees_our_files_as_they_are_is_left_alone(stage: IsolationStage) -> None:
     looks = f"cat /etc/ld.so.preload; ls /run/partage /run/partage/lib; exec {' '.join(SERVING)}"
-    honest = stage.limited_pod(memory(2048), command=("sh", "-c", looks))
-    honest.wait_running()
+    honest = stage.limited_pod(memory(2048), command=("sh", "-c", looks)).wait_running()
     assert ask(honest, "take 500") == "took 500"
     wrong = idle(stage)
     cover(stage, wrong)
@@ -62,8 +59,7 @@ def test_who_sees_our_files_as_they_are_is_left_alone(stage: IsolationStage) -> 
 
 def test_an_image_whose_run_is_a_link_is_left_alone_and_who_covers_its_place_is_stopped(stage: IsolationStage) -> None:
     stage.rig.registry.push(image().with_entries(SymbolicLink("/run", "/var/run")), _LINKED)
-    pod = stage.limited_pod(memory(2048), image=_LINKED)
-    pod.wait_running()
+    pod = stage.limited_pod(memory(2048), image=_LINKED).wait_running()
     assert ask(pod, "take 500") == "took 500"
     mounts = stage.machine.run("cat", f"/proc/{stage.inspected(pod)['pid']}/mountinfo")
     assert " /var/run/partage " in mounts

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import signal
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from http import HTTPStatus
@@ -39,6 +38,7 @@ from rig.client.cluster import Cluster
 from rig.client.wait import patient
 from rig.control.plane import ControlPlane
 from rig.identity.people import OUR_NAMESPACE, Identity
+from rig.machine.components import stopped
 from support.loops import LOOPS
 from support.objects import node_body
 
@@ -107,14 +107,10 @@ async def test_an_api_server_whose_store_hangs_gives_up_when_it_was_told_to(
         await server.create(leases, Lease(metadata=Meta(name="given-up")), Lease)
         # A patch, not a create: if etcd applies it late, after the Lease is deleted, nothing changes.
         late = {"metadata": {"labels": {"late": "yes"}}}
-        control.etcd.send(signal.SIGSTOP)
-        try:
-            with pytest.raises(ServerFailed) as given_up:
-                await server.patch(f"{leases}/given-up", late, Lease, within_s=0.5)
-        finally:
-            control.etcd.send(signal.SIGCONT)
-            await asyncio.to_thread(control.apiserver.wait_ready)
-            await server.delete(f"{leases}/given-up")
+        with stopped(control.etcd), pytest.raises(ServerFailed) as given_up:
+            await server.patch(f"{leases}/given-up", late, Lease, within_s=0.5)
+        await asyncio.to_thread(control.apiserver.wait_ready)
+        await server.delete(f"{leases}/given-up")
         assert given_up.value.status == HTTPStatus.GATEWAY_TIMEOUT
 
 
@@ -129,12 +125,8 @@ async def test_a_frozen_api_server_ends_calls_at_their_deadline_and_watches_go_o
         await anext(seen)
         await label(hasty, "before")
         await until_labelled(seen, "before")
-        control.apiserver.send(signal.SIGSTOP)
-        try:
-            with pytest.raises(Unreachable, match=r"no whole answer within 3 s"):
-                await label(hasty, "frozen")
-        finally:
-            control.apiserver.send(signal.SIGCONT)
+        with stopped(control.apiserver), pytest.raises(Unreachable, match=r"no whole answer within 3 s"):
+            await label(hasty, "frozen")
         async with patient("its label is told"):
             await label(server, "after")
             await until_labelled(seen, "after")

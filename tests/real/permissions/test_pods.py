@@ -30,7 +30,7 @@ from rig.client.api import Patch
 from rig.client.binding import bind
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_container, a_pod
-from rig.client.resources import ADMISSION_BINDINGS, ADMISSION_POLICIES, PODS, path_of
+from rig.client.resources import ADMISSION_BINDINGS, ADMISSION_POLICIES, PODS
 from rig.client.rights import every_right
 from rig.client.wait import until
 from rig.errors import Refused
@@ -201,7 +201,7 @@ def test_an_operator_lifts_a_policy_and_puts_it_back(cluster: Cluster) -> None:
     cluster.kubectl.run("patch", where, "--type=merge", f"--patch={change}")
     until("it is lifted", lambda: _refusal(cluster, attempt))
     (binding,) = [each for each in delivered(PODS_FILE) if each["metadata"]["name"] == "partage-allocations"][1:]
-    cluster.api.patch(path_of(binding), binding, Patch.APPLY)
+    cluster.api.apply(binding)
     until("it is in force again", lambda: None if _refusal(cluster, attempt) else "not yet")
 
 
@@ -212,7 +212,7 @@ def test_an_operator_trusts_a_namespace(cluster: Cluster) -> None:
     cluster.api.patch(ADMISSION_POLICIES.at(name="partage-cdi"), change, Patch.JSON)
     until("the namespace is trusted", lambda: _refusal(cluster, attempt))
     policy = next(each for each in delivered(PODS_FILE) if each["metadata"]["name"] == "partage-cdi")
-    cluster.api.patch(path_of(policy), policy, Patch.APPLY)
+    cluster.api.apply(policy)
     until("it is not any more", lambda: None if _refusal(cluster, attempt) else "not yet")
 
 

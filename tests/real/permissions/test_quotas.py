@@ -66,7 +66,7 @@ def quotas(admin: Cluster) -> Iterator[None]:
     for name in (COUNTED, STRICT, FILLED, OPEN, SHARING):
         admin.create_namespace(name, **(LABEL if name in (STRICT, FILLED) else {}))
     for manifest in delivered("quotas/admission.yaml"):
-        admin.api.patch(path_of(manifest), manifest, Patch.APPLY)
+        admin.api.apply(manifest)
     (limits,) = delivered("quotas/limitrange.yaml")
     admin.api.create(LIMIT_RANGES.at(FILLED), limits)
     (quota,) = delivered("quotas/resourcequota.yaml")

@@ -8,25 +8,20 @@ import pytest
 
 from rig.rig import CHECKOUT, Rig
 from support.chain_stage import Chain
-from support.pools_stage import Pools, pooled
+from support.pools_stage import pooled, wait_all_kubelets
 
 LOGS = CHECKOUT / ".cache/test/rig-logs-pools"
 
 
 @pytest.fixture(scope="package")
-def lasting_pools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pools]:
-    with pooled(tmp_path_factory.mktemp("scheduler"), say=print, keep_logs=LOGS) as pools:
-        yield pools
-
-
-@pytest.fixture(scope="package")
-def lasting_stage(lasting_pools: Pools) -> Chain:
-    return lasting_pools.chain
+def lasting_stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chain]:
+    with pooled(tmp_path_factory.mktemp("scheduler"), say=print, keep_logs=LOGS) as chain:
+        yield chain
 
 
 @pytest.fixture
-def pools(lasting_pools: Pools, rig: Rig) -> Iterator[Pools]:
+def chain(lasting_stage: Chain, rig: Rig) -> Iterator[Chain]:
     """At the start of each test all cards are in kubelet's pool."""
-    yield lasting_pools
-    lasting_pools.chain.clear()
-    lasting_pools.wait_all_kubelets()
+    yield lasting_stage
+    lasting_stage.clear()
+    wait_all_kubelets(lasting_stage)

@@ -10,8 +10,9 @@ from rig.client.manifests import a_pod
 from rig.client.pods import Pod
 from rig.identity.people import TEAM
 from rig.rig import Rig
+from support.chain_stage import Chain
 from support.crishim_stage import IDLE
-from support.pools_stage import NODE, Pools
+from support.pools_stage import NODE, native_pod
 
 OPERATOR = "gpu-operator"
 VISIBLE = "NVIDIA_VISIBLE_DEVICES"
@@ -32,14 +33,13 @@ def operators(rig: Rig) -> Iterator[str]:
     rig.cluster.delete_namespaces(OPERATOR)
 
 
-def test_its_pods_keep_all_cards_and_others_that_ask_are_heard_of(pools: Pools, rig: Rig, operators: str) -> None:
+def test_its_pods_keep_all_cards_and_others_that_ask_are_heard_of(chain: Chain, rig: Rig, operators: str) -> None:
     seen = {}
     for name, namespace in (("dcgm-exporter", operators), ("greedy", TEAM)):
-        pod = asking(rig, name, namespace)
-        pod.wait_running()
+        pod = asking(rig, name, namespace).wait_running()
         seen[name] = pod.exec("sh", "-c", f"echo ${VISIBLE}").strip()
     assert seen == {"dcgm-exporter": "all", "greedy": "void"}
-    advertiser = pools.chain.advertisers[NODE]
+    advertiser = chain.advertisers[NODE]
     advertiser.wait_event("ContainerGuarded", f"of pod {TEAM}/greedy asked for cards that nobody gave it")
     assert not any("dcgm-exporter" in event["message"] for event in advertiser.events())
-    pools.native("beside").wait_running()
+    native_pod(chain, "beside").wait_running()

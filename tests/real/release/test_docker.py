@@ -7,14 +7,13 @@ import time
 
 import pytest
 
-from rig.nodes.node import Daemon, inside
 from rig.rig import CHECKOUT
 from support.docker_machine import PLACES
 from support.engines.docker import DEBIANS, Docker, dockerd_on
 from support.engines.engine import engine_programs
 from support.engines.machines import engine_machines
 from support.machine_image import workloads
-from support.machine_stage import MachineStage
+from support.machine_stage import ready_to_go_up
 from support.release_folder import ReleaseFolder
 
 LOGS = CHECKOUT / ".cache/test/rig-logs-release"
@@ -33,22 +32,20 @@ TYPED = {
 def test_the_commands_of_the_release_lead_to_a_container_with_a_share(release: ReleaseFolder) -> None:
     programs = engine_programs(DEBIANS)
     visible = {*programs.folders, release.path}
-    with engine_machines(visible=visible, keep_logs=LOGS) as (machine,), dockerd_on(machine, None, programs) as docker:
+    command, env = (f"{COMMAND}/partage",), {"XDG_CACHE_HOME": "/var/cache"}
+    with (
+        engine_machines(visible=visible, keep_logs=LOGS) as (machine,),
+        dockerd_on(machine, None, programs) as docker,
+        ready_to_go_up(machine, ("--simulated", "h100"), command=command, env=env) as stage,
+    ):
         docker.load({"tools": workloads()})
-        words = (f"{COMMAND}/partage", "up", "--foreground", "--simulated", "h100")
-        up = inside(machine, Daemon("up", words, lambda _: None, {"XDG_CACHE_HOME": "/var/cache"}))
-        up.program.log.parent.mkdir(parents=True, exist_ok=True)
-        up.program.log.touch()
         began_s, said = time.monotonic(), ""
-        try:
-            for command in release.commands(PART):
-                if command == UP:
-                    MachineStage(machine, up).start()
-                else:
-                    said = typed(docker, release, command)
-                print(f"{time.monotonic() - began_s:.1f} s: {command}")  # noqa: T201  for who measures
-        finally:
-            up.kill()
+        for each in release.commands(PART):
+            if each == UP:
+                stage.start()
+            else:
+                said = typed(docker, release, each)
+            print(f"{time.monotonic() - began_s:.1f} s: {each}")  # noqa: T201  for who measures
     assert "large" in said, said
 
 

@@ -6,17 +6,13 @@ collector runs.
 
 from __future__ import annotations
 
-import socket
-import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from partage_base.keyring import KeyFolders, add_pair
 from rig.client.cluster import Cluster
 from rig.client.resources import LEASES
 from rig.control.plane import ControlPlane, control_plane
@@ -24,7 +20,7 @@ from rig.control.settings import ControlSettings
 from rig.identity.people import OUR_NAMESPACE, SCHEDULER
 from support.gpu_fleet import card
 from support.objects import lease_body, node_body, of_cards
-from support.scheduler_process import SchedulerProcess
+from support.scheduler_process import SchedulerProcess, new_key, shown
 
 CARDS = 2
 SETTINGS = ControlSettings(
@@ -40,11 +36,6 @@ SETTINGS = ControlSettings(
 )
 QUICK = ("--lease-s", "3", "--renew-s", "2", "--retry-s", "0.5")
 """Limits the wait for a leader that was killed."""
-
-
-class Scheduler(SchedulerProcess):
-    def start(self, *flags: str) -> None:
-        super().start(*QUICK, *flags)
 
 
 @pytest.fixture(scope="package")
@@ -66,21 +57,17 @@ def bare(control: ControlPlane) -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def scheduler(bare: Cluster, control: ControlPlane, tmp_path: Path) -> Iterator[Scheduler]:
-    with of(bare, control, tmp_path) as made:
+def scheduler(bare: Cluster, tmp_path: Path) -> Iterator[SchedulerProcess]:
+    with of(bare, tmp_path) as made:
         yield made
 
 
 @contextmanager
-def of(cluster: Cluster, control: ControlPlane, root: Path) -> Generator[Scheduler]:
-    add_pair(KeyFolders.at_root(root), Ed25519PrivateKey.generate())
-    identity = cluster.as_account(SCHEDULER).identity
-    made = Scheduler(control.identities.kubeconfig(identity, control.server), root)
-    try:
+def of(cluster: Cluster, root: Path) -> Generator[SchedulerProcess]:
+    root.mkdir(exist_ok=True)
+    new_key(root)
+    with shown(SchedulerProcess(cluster.as_account(SCHEDULER).kubectl.kubeconfig, root, *QUICK)) as made:
         yield made
-    finally:
-        made.kill()
-        sys.stdout.write(made.said[-6000:])  # for the report of a failure
 
 
 @pytest.fixture
@@ -98,10 +85,3 @@ def with_cards(cluster: Cluster, name: str) -> None:
 def beats(cluster: Cluster, name: str) -> None:
     """Send the node's first heartbeat."""
     cluster.api.create(LEASES.at(OUR_NAMESPACE), lease_body(name))
-
-
-def free_port() -> int:
-    """A port that was free a moment ago."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])

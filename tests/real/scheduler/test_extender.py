@@ -10,12 +10,12 @@ import pytest
 
 from partage_plugins.api.keys import GPU_MILLI
 from partage_scheduler.extender.reminders import CONDITION
-from real.scheduler.conftest import Scheduler, beats, free_port
+from real.scheduler.conftest import beats
 from real.scheduler.test_placing import require_good, wait_bound
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_pod
 from rig.client.pods import Pod
-from rig.client.resources import LEASES, Resource
+from rig.client.resources import LEASES, PRIORITY_CLASSES
 from rig.client.wait import until
 from rig.control.plane import ControlPlane
 from rig.identity.certificates import Authority, Use
@@ -23,10 +23,11 @@ from rig.identity.people import KUBE_SCHEDULER, OUR_NAMESPACE, TEAM, Person
 from rig.identity.permissions import delivered
 from rig.machine.components import Component, serving
 from support.kube import stored
+from support.processes import free_port
+from support.scheduler_process import SchedulerProcess
 
 (CONFIGURATION,) = delivered("extender/kube-scheduler-configuration.yaml")
 PROFILES = [profile["schedulerName"] for profile in CONFIGURATION["profiles"]]
-PRIORITIES = Resource("scheduling.k8s.io/v1", "priorityclasses", namespaced=False)
 KNOWN = "cache in sync"
 SOON = {"podInitialBackoffSeconds": 1, "podMaxBackoffSeconds": 2}
 """Limits the wait for a pod that was refused."""
@@ -50,7 +51,7 @@ class Behind:
     def __init__(
         self,
         control: ControlPlane,
-        scheduler: Scheduler,
+        scheduler: SchedulerProcess,
         folder: Path,
         configuration: Mapping[str, Any] = CONFIGURATION,
     ) -> None:
@@ -81,7 +82,7 @@ class Behind:
 
 
 @pytest.fixture
-def behind(control: ControlPlane, scheduler: Scheduler, tmp_path: Path) -> Iterator[Behind]:
+def behind(control: ControlPlane, scheduler: SchedulerProcess, tmp_path: Path) -> Iterator[Behind]:
     made = Behind(control, scheduler, tmp_path)
     made.start()
     with serving(made.kube):
@@ -144,11 +145,11 @@ def test_a_pod_of_a_higher_priority_takes_the_place_of_a_lower_one(
     bare: Cluster, node: Node, behind: Behind, tmp_path: Path
 ) -> None:
     node("n1")
-    bare.api.create(PRIORITIES.at(), {"metadata": {"name": "high"}, "value": 1000, "description": "for a test"})
+    bare.api.create(PRIORITY_CLASSES.at(), {"metadata": {"name": "high"}, "value": 1000, "description": "for a test"})
     low = [shared(bare, f"low-{number}", 1000) for number in range(2)]
     wait_bound(low)
     high = shared(bare, "high", 1000, priorityClassName="high")
-    bare.api.delete(PRIORITIES.at(name="high"))
+    bare.api.delete(PRIORITY_CLASSES.at(name="high"))
     until("one of them leaves", lambda: None if leaving(low) else "none does", 30)
     (victim,) = leaving(low)
     victim.delete_and_wait(grace_s=0)  # no kubelet exists that would end it

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from partage_plugins.api.keys import GPU_MILLI, INVENTORY
-from real.scheduler.conftest import CARDS, Scheduler
+from real.scheduler.conftest import CARDS
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_pod
 from rig.client.pods import Pod
@@ -15,6 +15,7 @@ from rig.client.wait import until
 from rig.identity.people import TEAM
 from support.gpu_fleet import card
 from support.objects import of_cards, written
+from support.scheduler_process import SchedulerProcess
 
 OURS = "partage-scheduler"
 BUDGETS = Resource("policy/v1", "poddisruptionbudgets")
@@ -35,7 +36,7 @@ def is_going(pod: Pod) -> str | None:
 
 
 def test_a_pod_on_a_lost_card_is_evicted_as_its_budget_allows(
-    bare: Cluster, node: Callable[[str], None], scheduler: Scheduler
+    bare: Cluster, node: Callable[[str], None], scheduler: SchedulerProcess
 ) -> None:
     node("n1")
     scheduler.start("--evict-lost", "--evict-after-s", "0")

@@ -9,13 +9,13 @@ from partage_base.keyring import KeyFolders, load_public_keys
 from partage_plugins.api import GPU, ContainerName
 from partage_plugins.api.keys import ALLOCATION, GPU_MILLI, SIGNATURE
 from partage_plugins.codecs import decode_allocation, verify
-from real.scheduler.conftest import Scheduler
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_pod
 from rig.client.pods import Pod
 from rig.client.resources import LEASES
 from rig.client.wait import until
 from rig.identity.people import OUR_NAMESPACE, TEAM
+from support.scheduler_process import SchedulerProcess
 
 OURS = "partage-scheduler"
 
@@ -45,7 +45,7 @@ def require_good(pods: Sequence[Pod], root: Path) -> None:
 
 
 def test_pods_are_bound_with_signed_allocations(
-    bare: Cluster, node: Callable[[str], None], scheduler: Scheduler, tmp_path: Path
+    bare: Cluster, node: Callable[[str], None], scheduler: SchedulerProcess, tmp_path: Path
 ) -> None:
     node("n1")
     node("n2")
@@ -61,7 +61,7 @@ def test_pods_are_bound_with_signed_allocations(
 
 
 def test_a_scheduler_that_is_killed_is_followed_by_one_that_believes_what_it_signed(
-    bare: Cluster, node: Callable[[str], None], scheduler: Scheduler, tmp_path: Path
+    bare: Cluster, node: Callable[[str], None], scheduler: SchedulerProcess, tmp_path: Path
 ) -> None:
     node("n1")
     scheduler.start()
@@ -78,7 +78,7 @@ def test_a_scheduler_that_is_killed_is_followed_by_one_that_believes_what_it_sig
 
 
 def test_a_dry_run_says_where_pods_would_go_and_changes_nothing(
-    bare: Cluster, node: Callable[[str], None], scheduler: Scheduler
+    bare: Cluster, node: Callable[[str], None], scheduler: SchedulerProcess
 ) -> None:
     node("n1")
     fits, too_much = shared(bare, "fits", 500), shared(bare, "too-much", 5000)

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import urllib.error
 import urllib.request
-from collections.abc import Generator, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from real.scheduler.conftest import Scheduler, free_port, of
+from real.scheduler.conftest import of
 from rig.client.cluster import Cluster
 from rig.client.resources import Resource
 from rig.client.wait import until
-from rig.control.plane import ControlPlane
 from rig.identity.people import OUR_NAMESPACE
 from rig.identity.permissions import FOLDER, delivered
+from support.processes import free_port
+from support.scheduler_process import SchedulerProcess
 
 (SLICE,) = delivered("extender/endpointslice.yaml")
 SLICES = Resource("discovery.k8s.io/v1", "endpointslices")
@@ -27,7 +28,7 @@ ADDRESSES = ("192.0.2.1", "192.0.2.2")
 class Replica:
     """One of the two schedulers."""
 
-    def __init__(self, scheduler: Scheduler, address: str) -> None:
+    def __init__(self, scheduler: SchedulerProcess, address: str) -> None:
         self.scheduler, self.address, self._port = scheduler, address, free_port()
 
     def start(self) -> None:
@@ -47,18 +48,11 @@ class Replica:
 
 
 @pytest.fixture
-def replicas(bare: Cluster, control: ControlPlane, tmp_path: Path) -> Iterator[list[Replica]]:
+def replicas(bare: Cluster, tmp_path: Path) -> Iterator[list[Replica]]:
     apply(bare)
     with ExitStack() as stack:
         stack.callback(bare.api.delete, SLICES.at(OUR_NAMESPACE, NAME))
-        yield [Replica(stack.enter_context(_one(bare, control, tmp_path / address)), address) for address in ADDRESSES]
-
-
-@contextmanager
-def _one(bare: Cluster, control: ControlPlane, root: Path) -> Generator[Scheduler]:
-    root.mkdir()
-    with of(bare, control, root) as made:
-        yield made
+        yield [Replica(stack.enter_context(of(bare, tmp_path / address)), address) for address in ADDRESSES]
 
 
 def apply(cluster: Cluster) -> None:

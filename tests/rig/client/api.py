@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 from urllib.parse import urlencode, urlsplit
 
 from rig.client.connection import Answer, Connection, Request, Way
-from rig.client.resources import Json, Objects
+from rig.client.resources import Json, Objects, path_of
 from rig.control.readiness import trusting
 from rig.errors import Refused
 from rig.identity.identities import Identities
@@ -101,6 +101,10 @@ class Api:
         """Change an object. An apply takes over fields from other managers."""
         query = {"fieldManager": FIELD_MANAGER, "force": "true"} if kind is Patch.APPLY else _NOTHING
         return self._object(_with_body("PATCH", _target(path, query), body, kind.value))
+
+    def apply(self, manifest: Json) -> None:
+        """Create the object, or make it what its manifest says."""
+        self.patch(path_of(manifest), manifest, Patch.APPLY)
 
     def delete(self, path: str, options: Json | None = None) -> Json:
         """Request an object's deletion; `options` are DeleteOptions."""

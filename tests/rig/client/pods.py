@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Final
+from typing import Final, Self
 
 from rig.client import pod_status
 from rig.client.api import Api
@@ -159,9 +159,18 @@ class Pod:
         self.wait(f"says {words!r}", why_not, within_s)
         return str(self.condition("PodScheduled")["message"])
 
-    def wait_running(self, within_s: float = PATIENCE_S) -> None:
-        """Wait until all its containers run; fails at once if the pod has terminated."""
+    def wait_event(self, words: str) -> None:
+        """Wait until one of its Events has these words."""
+
+        def why_not(_: Json) -> str | None:
+            return None if any(words in str(event) for event in self.events()) else "none has"
+
+        self.wait(f"has an event with {words!r}", why_not)
+
+    def wait_running(self, within_s: float = PATIENCE_S) -> Self:
+        """Wait until all its containers run; fails at once if the pod has terminated. Returns the pod."""
         self.wait("runs", _why_not_running, within_s)
+        return self
 
     def wait_succeeded(self, within_s: float = PATIENCE_S) -> None:
         """Wait until all its containers have succeeded."""

@@ -44,6 +44,7 @@ _ADMISSION: Final = "admissionregistration.k8s.io/v1"
 ADMISSION_POLICIES: Final = Resource(_ADMISSION, "validatingadmissionpolicies", namespaced=False)
 ADMISSION_BINDINGS: Final = Resource(_ADMISSION, "validatingadmissionpolicybindings", namespaced=False)
 
+PRIORITY_CLASSES: Final = Resource("scheduling.k8s.io/v1", "priorityclasses", namespaced=False)
 DEVICE_CLASSES: Final = Resource("resource.k8s.io/v1", "deviceclasses", namespaced=False)
 RESOURCE_CLAIMS: Final = Resource("resource.k8s.io/v1", "resourceclaims")
 RESOURCE_CLAIM_TEMPLATES: Final = Resource("resource.k8s.io/v1", "resourceclaimtemplates")
@@ -62,6 +63,7 @@ _BY_KIND: Final = {
     "RoleBinding": ROLE_BINDINGS,
     "ClusterRole": CLUSTER_ROLES,
     "ClusterRoleBinding": CLUSTER_ROLE_BINDINGS,
+    "PriorityClass": PRIORITY_CLASSES,
     "ValidatingAdmissionPolicy": ADMISSION_POLICIES,
     "ValidatingAdmissionPolicyBinding": ADMISSION_BINDINGS,
 }

@@ -23,6 +23,22 @@ def may(cluster: Cluster, user: str, **asked: str) -> bool:
 
 
 @contextmanager
+def without_right(admin: Cluster, account: ServiceAccount, resource: str) -> Generator[None]:
+    """Remove a right from the account's role of its name inside the context."""
+    path = CLUSTER_ROLES.at(name=account.name)
+    rules = admin.api.get(path)["rules"]
+    kind, _, part = resource.partition("/")
+    right = {"resource": kind, **({"verb": "create", "subresource": part} if part else {"verb": "list"})}
+    admin.api.patch(path, {"rules": [each for each in rules if each["resources"] != [resource]]})
+    try:
+        until("it may not", lambda: "it may" if may(admin, account.user, **right) else None)
+        yield
+    finally:
+        admin.api.patch(path, {"rules": rules})
+        until("it may again", lambda: None if may(admin, account.user, **right) else "it may not")
+
+
+@contextmanager
 def every_right(admin: Cluster, name: str, rules: Sequence[Json], *accounts: ServiceAccount) -> Generator[None]:
     """Grant these rights in the whole cluster inside the context, to these accounts, or to everybody if none."""
     subjects = [{"kind": "ServiceAccount", "namespace": who.namespace, "name": who.name} for who in accounts]

@@ -11,8 +11,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from rig.client.api import Api, Patch
-from rig.client.resources import CLUSTER_ROLES, CONFIG_MAPS, SERVICE_ACCOUNTS, path_of
+from rig.client.api import Api
+from rig.client.resources import CLUSTER_ROLES, CONFIG_MAPS, SERVICE_ACCOUNTS
 from rig.client.wait import until
 from rig.control.components import apiserver, controller_manager, etcd, kube_scheduler
 from rig.control.settings import APISERVER_PORT, ControlSettings, Place, Programs
@@ -82,7 +82,7 @@ class ControlPlane:
         self.wait_api()
         with closing(self.api(self.identities.admin)) as api:
             for manifest in self._manifests:
-                api.patch(path_of(manifest), manifest, Patch.APPLY)
+                api.apply(manifest)
             for component in self._of_api():
                 component.wait_ready()
             if self.controller_manager is not None:

@@ -28,6 +28,8 @@ def delivered(name: str) -> list[Manifest]:
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 SCHEDULER_FILES: Final = ("scheduler/rbac.yaml", "extender/rbac.yaml")
+CLAIMS_FILES: Final = ("claims/admission.yaml", "claims/rbac.yaml")
+"""Only in a cluster where our scheduler allocates claims."""
 PODS_FILE: Final = "scheduler/admission.yaml"
 ADVERTISER_FILES: Final = ("namespace.yaml", "admission.yaml", "rbac.yaml")
 """`manifests/advertiser` without the DaemonSet; its namespace is shared by all."""

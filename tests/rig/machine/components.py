@@ -172,6 +172,35 @@ def serving(component: Component) -> Generator[Component]:
         component.kill()
 
 
+@contextmanager
+def away(*components: Component) -> Generator[None]:
+    """Kill them, and start them again at the end of the context."""
+    for each in components:
+        each.kill()
+    try:
+        yield
+    finally:
+        for each in components:
+            each.restart()
+
+
+@contextmanager
+def stopped(component: Component) -> Generator[None]:
+    """Freeze the component.
+
+    The program that entered the node for it stops when its child does, and must be resumed as well.
+    """
+    pid = component.pid
+    parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    component.send(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+        if parent != os.getpid():
+            os.kill(parent, signal.SIGCONT)
+
+
 def _running_threads(pid: int) -> str | None:
     """Which of its threads have not stopped; None if all have."""
     states = [_state(each) for each in Path(f"/proc/{pid}/task").iterdir()]

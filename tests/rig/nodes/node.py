@@ -69,6 +69,10 @@ class Node:
         """Components created by `daemon`; its caller may have stopped them."""
         return list(self._others)
 
+    def newest(self, daemon: str) -> Component:
+        """The component that was created last for a daemon of this name."""
+        return [each for each in (*self.components, *self.others) if each.name == f"{self.name}-{daemon}"][-1]
+
     def start(self) -> None:
         """Start the components; returns when kubelet runs, which is before the node is Ready."""
         for component in (self.containerd, *self.daemons.values()):

@@ -6,11 +6,12 @@ would take processor time from the schedulers.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
 from rig.client.cluster import Cluster
 from rig.client.resources import CLUSTER_ROLE_BINDINGS, SERVICE_ACCOUNTS
-from rig.identity.people import OUR_NAMESPACE, Identity, ServiceAccount
+from rig.identity.people import OUR_NAMESPACE, ServiceAccount
 
 _ACCOUNT: Final = ServiceAccount(OUR_NAMESPACE, "soak")
 _EVERYTHING: Final = {
@@ -20,7 +21,8 @@ _EVERYTHING: Final = {
 }
 
 
-def account(cluster: Cluster) -> Identity:
+def account(cluster: Cluster) -> Path:
+    """The account's kubeconfig."""
     cluster.api.create(SERVICE_ACCOUNTS.at(_ACCOUNT.namespace), {"metadata": {"name": _ACCOUNT.name}})
     cluster.api.create(CLUSTER_ROLE_BINDINGS.at(), _EVERYTHING)
-    return cluster.as_account(_ACCOUNT).identity
+    return cluster.as_account(_ACCOUNT).kubectl.kubeconfig

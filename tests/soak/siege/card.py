@@ -15,15 +15,14 @@ from typing import Any, Final
 
 from partage_plugins.api.keys import CARDS, GPU_MEMORY, GPU_MILLI, LIMIT_MILLI
 from partage_simgpu.status import CardStatus, statuses_of
-from rig import images
 from rig.client.manifests import a_pod
 from rig.client.pods import Pod
-from rig.images.bases import compiled
 from rig.nodes.machine import Machine
 from soak.siege.innocents import NAMESPACE
 from soak.siege.verdicts import Verdict, Wrong
 from support.chain_stage import OURS, Chain
 from support.isolation_stage import told_by
+from support.machine_image import with_driver_program
 from support.simgpu_stage import tell
 
 PROGRAM: Final = Path(__file__).parent / "c/siege.c"
@@ -141,16 +140,13 @@ class SharedCard:
 
 
 def shared_card(chain: Chain) -> SharedCard:
-    program = compiled(PROGRAM, flags=("-std=gnu11", "-ldl"))
-    image = images.preloadable().with_files({COMMAND: program})
-    chain.rig.registry.push(image, IMAGE)
+    chain.rig.registry.push(with_driver_program(COMMAND, PROGRAM), IMAGE)
     neighbour = _pod(chain, "neighbour", {GPU_MILLI: str(NEIGHBOUR_MILLI), GPU_MEMORY: "4Gi"})
     neighbour.wait_running(within_s=120)
     card = chain.grant(neighbour).card
     beside = {LIMIT_MILLI: str(ATTACKER_MILLI), CARDS: card}
     wants = {GPU_MILLI: str(ATTACKER_MILLI), GPU_MEMORY: "2Gi"}
-    attacker = _pod(chain, "attacker", wants, restart="Always", annotations=beside)
-    attacker.wait_running(within_s=120)
+    attacker = _pod(chain, "attacker", wants, restart="Always", annotations=beside).wait_running(within_s=120)
     return SharedCard(chain, neighbour, attacker, card)
 
 

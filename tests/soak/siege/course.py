@@ -40,7 +40,6 @@ OWN_S: Final = 0.1
 STALLED: Final = 0.5
 """Part of the time: a scheduler without a processor for longer queues work, which then looks like its own delay."""
 RSS_MIB: Final = 400
-MIB: Final = 1 << 20
 SLOWEST: Final = 10
 JUST_S: Final = 1.0
 SETTLE_S: Final = 60.0
@@ -220,11 +219,11 @@ class Course:
             await asyncio.sleep(0.2)
 
     async def _measure(self) -> None:
-        scheduler = self._chain.scheduler
+        scheduler = self._chain.scheduler.pid
         with suppress(FileNotFoundError, ProcessLookupError):  # it has ended, which is a verdict of its own
-            self.rss_mib = max(self.rss_mib, scheduler.rss_bytes / MIB)
-            self.descriptors = max(self.descriptors, scheduler.descriptors)
-            self._stalls.append((time.monotonic(), procfs.waited_s(scheduler.pid)))
+            self.rss_mib = max(self.rss_mib, procfs.status(scheduler, "VmRSS") / 1024)
+            self.descriptors = max(self.descriptors, procfs.descriptors(scheduler))
+            self._stalls.append((time.monotonic(), procfs.waited_s(scheduler)))
         await asyncio.sleep(1)
 
     def _told(self, pod: ApiPod) -> None:

@@ -82,7 +82,7 @@ class Comparison:
     def __init__(self, control: ControlPlane, recorder: Recorder, root: Path) -> None:
         self._cluster = Cluster(control)
         self._api, self._recorder = self._cluster.api, recorder
-        self._kubeconfig = control.identities.kubeconfig(self._cluster.identity, control.server)
+        self._kubeconfig = self._cluster.kubectl.kubeconfig
         self._settings, self._registry = SchedulerSettings(root=root), plugins()
         self.outcome = Outcome()
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from real.scheduler.conftest import QUICK, Scheduler
+from real.scheduler.conftest import QUICK
 from rig.client.cluster import Cluster
 from rig.control.plane import ControlPlane
-from rig.identity.people import SHAREPODS
-from support.scheduler_process import SchedulerProcess
-from support.sharepods import Stage, installed, uninstalled
+from support.scheduler_process import SchedulerProcess, shown
+from support.sharepods import Stage, controller_of, installed, uninstalled
 
 
 @pytest.fixture(scope="package", autouse=True)
@@ -36,25 +34,21 @@ def bare(bare: Cluster) -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def scheduler(scheduler: Scheduler) -> Scheduler:
+def scheduler(scheduler: SchedulerProcess) -> SchedulerProcess:
     scheduler.start("--silent-after-s", "3600")
     return scheduler
 
 
 @pytest.fixture
-def controller(bare: Cluster, control: ControlPlane, tmp_path: Path) -> Iterator[SchedulerProcess]:
-    identity = bare.as_account(SHAREPODS).identity
-    kubeconfig = control.identities.kubeconfig(identity, control.server)
-    made = SchedulerProcess(kubeconfig, tmp_path, *QUICK, name="sharepods", module="partage_scheduler.sharepods")
-    try:
+def controller(bare: Cluster, tmp_path: Path) -> Iterator[SchedulerProcess]:
+    with shown(controller_of(bare, tmp_path, *QUICK)) as made:
         yield made
-    finally:
-        made.kill()
-        sys.stdout.write(made.said[-6000:])
 
 
 @pytest.fixture
-def stage(bare: Cluster, node: Callable[[str], None], scheduler: Scheduler, controller: SchedulerProcess) -> Stage:
+def stage(
+    bare: Cluster, node: Callable[[str], None], scheduler: SchedulerProcess, controller: SchedulerProcess
+) -> Stage:
     """Node n1 with two cards; all components run."""
     node("n1")
     controller.start()

@@ -17,7 +17,6 @@ from partage_plugins.api import GPU
 from partage_plugins.api.keys import ALLOCATION
 from partage_plugins.codecs import decode_allocation
 from partage_scheduler.objects.selectors import REQUIRED
-from real.scheduler.conftest import Scheduler
 from rig.client.cluster import Cluster
 from rig.client.resources import PODS, Json
 from rig.client.wait import until
@@ -77,7 +76,7 @@ class Users:
 
 
 def test_whenever_the_controller_dies_each_sharepod_has_its_pod_and_no_pod_is_left(
-    bare: Cluster, node: Callable[[str], None], scheduler: Scheduler, controller: SchedulerProcess
+    bare: Cluster, node: Callable[[str], None], scheduler: SchedulerProcess, controller: SchedulerProcess
 ) -> None:
     chance, stage = random.Random(1), Stage(bare)  # noqa: S311 - no secret
     for name in (*AUTO, *BY_HAND):

@@ -73,7 +73,7 @@ class Child:
             host=PurePosixPath(start.host),
         )
         faults = [*report.faults, *self._framework.started(context)]
-        self._activity.end()
+        self._activity.leave()
         gc.collect()
         gc.freeze()  # imports stay alive: no container should wait for a garbage collection of them
         return messages.Started(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from partage_base.cri import Changes, CreateRequest, rewritten
-from partage_base.inventory_file import InventoryFile
+from partage_base.inventory_file import InventoryFile, NodeInventory
 from partage_base.keyring import Keyring
 from partage_crishim.containerd import Containerd
 from partage_crishim.decisions import Ending, Rewrite
@@ -32,7 +32,6 @@ from partage_crishim.rules.placement import PathTarget, Roots, require_apart, re
 from partage_plugins.api import GPU, Allocation, Container, ContainerAllocation, ContainerName, Granted, NodeName
 from partage_plugins.api.allocation import Grants
 from partage_plugins.api.keys import ALLOCATION, SIGNATURE
-from partage_plugins.framework.node import Adjusted
 from partage_plugins.host import PluginHost
 from partage_plugins.rules.enforcement import Enforcement, require_enforced
 
@@ -133,22 +132,22 @@ class GrantRewriter:
         ended = await self.ledger.reserve(mine, known.gpu)
         try:
             await self.kubelet.require_ours(cards, known.gpu)
-            parts = {kind: known.parts[kind] for kind in record.grants if kind in known.parts}
-            granted = Granted(gen=record.gen, grants=record.grants, parts=parts)
-            changes = await self._changes(request, record, await self._adjusted(container, granted))
+            changes = await self._changes(request, container, record, known)
             return Rewrite(rewritten(message, changes), ended=ended)
         except BaseException:
             ended(Ending.FAILED)
             raise
 
-    async def _adjusted(self, container: Container, granted: Granted) -> Adjusted:
+    async def _changes(
+        self, request: CreateRequest, container: Container, record: ContainerAllocation, known: NodeInventory
+    ) -> Changes:
+        """The plugins' answer, checked, and the device filter's changes to everything else."""
+        parts = {kind: known.parts[kind] for kind in record.grants if kind in known.parts}
         started = time.perf_counter()
         try:
-            return await self.host.adjust(container, granted)
+            adjusted = await self.host.adjust(container, Granted(gen=record.gen, grants=record.grants, parts=parts))
         finally:
             self.took(time.perf_counter() - started)
-
-    async def _changes(self, request: CreateRequest, record: ContainerAllocation, adjusted: Adjusted) -> Changes:
         require_enforced(adjusted.unenforced, self.policy.enforcement)
         require_apart(request.mounts, adjusted.adjustment.places)
         require_sources(adjusted.adjustment, adjusted.owners, target_of, self.policy.roots)

@@ -229,12 +229,10 @@ class ResponsePath(_Path):
     def __init__(self, state: ConnectionPairState) -> None:
         super().__init__(state, state.out.to_client)
 
-    def take(self, data: bytes) -> None:
-        whole = self._remainder.joined(data)
-        if whole is not None:
-            self._walk(whole)
-
-    def _walk(self, data: bytes) -> None:
+    def take(self, received: bytes) -> None:
+        data = self._remainder.joined(received)
+        if data is None:
+            return
         start, at, size, end = 0, 0, len(data), _HEADER
         while end <= size:
             kind, flags = data[at + 3], data[at + 4]

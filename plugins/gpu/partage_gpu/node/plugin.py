@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from partage_gpu.node.attachment import (
     attached,
-    attached_by_hand,
     granted_cards,
     named_capabilities,
     require_no_other_request,
@@ -25,6 +24,7 @@ from partage_gpu.node.spec_file import OwnKind
 from partage_plugins.api.containers import Adjustment, Container, Granted
 from partage_plugins.api.gpu import GPU, Card, GpuPart
 from partage_plugins.api.node import DeviceUse, Gauge, NodeContext
+from partage_plugins.api.nvidia import VISIBLE, VOID
 from partage_plugins.hooks import hookimpl
 
 if TYPE_CHECKING:
@@ -84,7 +84,8 @@ class GpuNode:
     def _by_hand(self, container: Container, cards: tuple[Card, ...], part: GpuPart) -> Adjustment:
         driver = installed_driver(part, root=self._root, driver_root=self._driver_root, host=self._host)
         capabilities = capabilities_of(named_capabilities(container), self._settings.capabilities)
-        return attached_by_hand(raw_parts(cards, driver, capabilities))
+        parts = raw_parts(cards, driver, capabilities)
+        return Adjustment(env={VISIBLE: VOID}, devices=parts.devices, mounts=parts.mounts)
 
 
 def _discovery(context: NodeContext) -> Discovery:

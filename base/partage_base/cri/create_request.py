@@ -144,7 +144,9 @@ def rewritten(message: bytes, changes: Changes) -> bytes:
     request = _parsed(message)
     config = request.config
     _replace_env(config.envs, changes.env)
-    _without(config.mounts, changes.without_mounts)
+    for index in reversed(range(len(config.mounts))):
+        if _text(config.mounts[index].container_path) in changes.without_mounts:
+            del config.mounts[index]
     for mount in changes.mounts:
         place = _at(config.mounts, mount.container_path)
         place.host_path, place.readonly = _raw(mount.host_path), mount.readonly
@@ -205,12 +207,6 @@ def _replace_env(pairs: Any, values: Mapping[str, bytes]) -> None:  # noqa: ANN4
     for name, value in left.items():
         if name not in seen:
             pairs.add(key=name, value=value)
-
-
-def _without(mounts: Any, paths: frozenset[str]) -> None:  # noqa: ANN401  as above
-    for index in reversed(range(len(mounts))):
-        if _text(mounts[index].container_path) in paths:
-            del mounts[index]
 
 
 def _at(places: Any, container_path: str) -> Any:  # noqa: ANN401  as above

@@ -97,12 +97,6 @@ class InterceptedStream:
         self.is_begun = False
         """The first headers of the response have passed."""
 
-    def let_go(self) -> None:
-        """Release the buffers of its request."""
-        self.collector = MessageCollector()
-        self.message = NO_MESSAGE
-        self.left = memoryview(b"")
-
 
 class Calls:
     """The intercepted calls of a connection, by stream id."""
@@ -303,5 +297,5 @@ class Calls:
         elif held.state is State.GONE:
             self._deaf.pop(stream, None)
             del self.by_stream[stream]
-        held.let_go()
+        held.collector, held.message, held.left = MessageCollector(), NO_MESSAGE, memoryview(b"")
         self._quota.leave(held.slot)

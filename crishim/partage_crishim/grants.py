@@ -43,6 +43,8 @@ class GrantPolicy:
     roots: Roots
     enforcement: Enforcement = "strict"
     confinement: Confinement = field(default_factory=Confinement)
+    closed: str = ""
+    """Why no container gets its grant at present, as a sentence for users; normally empty."""
 
 
 _OF_A_DRIVER: Final = ("usr", "lib", "lib64", "run/nvidia-persistenced")
@@ -94,8 +96,6 @@ class GrantRewriter:
     took: Callable[[float], None]
     """Callback for the seconds that plugins took for a container."""
     signatures: Signatures = field(default_factory=Signatures)
-    closed: str = ""
-    """Why no container gets its grant at present, as a sentence for users; normally empty."""
 
     def allocated(self, request: CreateRequest) -> tuple[Allocation, Grants] | None:
         """The pod's allocation and this container's grants, if it has any; an unsigned one is not parsed."""
@@ -107,8 +107,8 @@ class GrantRewriter:
 
     async def rewrite(self, message: bytes, request: CreateRequest, allocation: Allocation, grants: Grants) -> Rewrite:
         """The rewritten request; raises a refusal or a plugin's fault."""
-        if self.closed:
-            raise NodeNotReady(self.closed)
+        if self.policy.closed:
+            raise NodeNotReady(self.policy.closed)
         require_meant(allocation, uid=request.uid, node=self.node)
         require_not_suspended(allocation)
         known = self.inventory.current()

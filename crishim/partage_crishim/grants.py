@@ -23,7 +23,7 @@ from partage_crishim.device_filter import DeviceFilter
 from partage_crishim.kubelet import Kubelet
 from partage_crishim.ledger import CardLedger
 from partage_crishim.pid_namespace import PidNamespaceCheck
-from partage_crishim.rules.allocation import Signatures, allocated_to, record_on, require_meant, require_not_suspended
+from partage_crishim.rules.allocation import Signatures, allocated_to, record_on, require_startable
 from partage_crishim.rules.confinement import Confinement, is_fractional, require_confinable
 from partage_crishim.rules.conversion import changes_of, runtime_of, security_of, shown
 from partage_crishim.rules.errors import NodeNotReady
@@ -109,8 +109,7 @@ class GrantRewriter:
         """The rewritten request; raises a refusal or a plugin's fault."""
         if self.policy.closed:
             raise NodeNotReady(self.policy.closed)
-        require_meant(allocation, uid=request.uid, node=self.node)
-        require_not_suspended(allocation)
+        require_startable(allocation, uid=request.uid, node=self.node)
         known = self.inventory.current()
         if known is None:
             raise NodeNotReady(

@@ -68,7 +68,7 @@ class Child:
             node=start.node,
             role=start.role,
             root=PurePosixPath(start.root),
-            wake=_nothing_to_wake,
+            wake=lambda: None,  # only the advertiser runs discovery
             driver_root=PurePosixPath(start.driver_root),
             host=PurePosixPath(start.host),
         )
@@ -145,10 +145,6 @@ def _received(connection: socket.socket, incoming: bytearray) -> messages.Questi
             return None
         incoming += piece
     return messages.decode_question(body)
-
-
-def _nothing_to_wake() -> None:
-    """Does nothing: only the advertiser runs discovery."""
 
 
 if __name__ == "__main__":

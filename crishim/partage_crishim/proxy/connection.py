@@ -188,15 +188,12 @@ class Connection:
             for happening in events:
                 self._act(happening)
         if pair.over is not None:
-            self._close_when_over()
+            if not self._is_ending:
+                self._shared.counters.broken += pair.is_broken
+                self.end(str(pair.over))
         elif pair.is_blocked != self._was_blocked or self.client.is_full:
             self._was_blocked = pair.is_blocked
             self._set_reading()
-
-    def _close_when_over(self) -> None:
-        if not self._is_ending:
-            self._shared.counters.broken += self._pair.is_broken
-            self.end(str(self._pair.over))
 
     def _act(self, happening: ProxyEvent) -> None:
         match happening:

@@ -34,7 +34,8 @@ def merge(answers: Sequence[tuple[PluginName, Adjustment]]) -> tuple[Adjustment,
     for plugin, answer in answers:
         for field, value in _fields(plugin, answer):
             if field in values and values[field] != value:
-                raise _conflict(owners[field][0], plugin, field)
+                why = f"both set {' '.join(field)}, to different values; block one of them"
+                raise AdjustmentConflict(f"{owners[field][0]} and {plugin}", HOOK, why)
             values[field] = value
             owners[field] = (*owners.get(field, ()), plugin)
     adjustment = _adjustment(values, _enforces(answer for _, answer in answers))
@@ -72,11 +73,6 @@ def _fields(plugin: PluginName, answer: Adjustment) -> list[tuple[Field, Any]]:
             raise PluginNonsense(plugin, HOOK, f"sets annotation {field[-1]}; {ALLOC_PREFIX} belongs to partage")
         seen.add(field)
     return found
-
-
-def _conflict(first: PluginName, second: PluginName, field: Field) -> AdjustmentConflict:
-    both = f"{first} and {second}"
-    return AdjustmentConflict(both, HOOK, f"both set {' '.join(field)}, to different values; block one of them")
 
 
 def _adjustment(values: Mapping[Field, Any], enforces: Mapping[Kind, tuple[Promise, ...]]) -> Adjustment:

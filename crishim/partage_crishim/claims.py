@@ -5,7 +5,6 @@ A container without one of our CDI devices costs no read and no query.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from partage_base.claim_records import ClaimRecords
@@ -23,7 +22,6 @@ from partage_crishim.rules.confinement import (
 from partage_crishim.rules.conversion import security_of
 from partage_crishim.rules.errors import NodeNotReady, not_prepared
 from partage_crishim.rules.placement import require_apart
-from partage_plugins.api import GpuGrant
 from partage_plugins.api.claims import ClaimRecord, ClaimUid
 from partage_plugins.errors import DecodeError
 
@@ -46,23 +44,21 @@ class ClaimGate:
         record = self._record(uid)
         require_prepared(request, uid, record)
         known = self.inventory.current()
-        if record is not None and is_fractional(record.grants, known.gpu if known else None):
-            await self._require_confinable(request, record.grants)
-            require_apart(request.mounts, record.places)
+        part = known.gpu if known else None
+        if record is None or not is_fractional(record.grants, part):
+            return
+        handler, config = await self.containerd.handler(request.sandbox_id), await self.containerd.config()
+        security, default = security_of(request, handler), config.default_handler
+        require_confinable(security, record.grants, part, self.confinement, default_handler=default)
+        if request.pod_pid and not self.confinement.allow_unconfined:
+            raise not_confinable("a container that shares its processes with the others of its pod")
+        require_apart(request.mounts, record.places)
 
     def _record(self, uid: ClaimUid) -> ClaimRecord | None:
         try:
             return self.records.of(uid)
         except (DecodeError, OSError) as error:
             raise not_prepared(uid) from error
-
-    async def _require_confinable(self, request: CreateRequest, grants: Sequence[GpuGrant]) -> None:
-        handler, config = await self.containerd.handler(request.sandbox_id), await self.containerd.config()
-        security, default = security_of(request, handler), config.default_handler
-        known = self.inventory.current()
-        require_confinable(security, grants, known.gpu if known else None, self.confinement, default_handler=default)
-        if request.pod_pid and not self.confinement.allow_unconfined:
-            raise not_confinable("a container that shares its processes with the others of its pod")
 
     async def _require_no_claim(self, container_id: str) -> None:
         """Refuse a container that could enter `container_id`, if that one has a claim."""

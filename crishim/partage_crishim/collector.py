@@ -67,11 +67,7 @@ class Collector:
         adjusted = self._records.adjusted()
         if not adjusted:
             return
-        listing = await self._containerd.listing(fresh=True)
-        async with self._reservations.locked() as table:
-            if listing.began_s < table.watermark_s:
-                return  # another crishim moved the watermark past this listing; the next pass handles it
-            self._reservations.drop_over(table, listing)
+        async with self._ledger.table(fresh=True) as (table, listing):
             keys = gone(adjusted, listing, table.reservations)
         # Keys that failed before come last, so that they do not delay others.
         for key in sorted(keys, key=self._stubborn.__contains__):

@@ -63,10 +63,19 @@ class Containerd:
 
     async def listing(self, *, fresh: bool) -> Listing:
         """Containers that hold grants; reuses a recent listing unless `fresh`."""
-        known = self._listing
-        if fresh or known is None or known.began_s <= self._clock() - _MAX_AGE_S:
-            return await self._listed()
-        return known
+        known, began_s = self._listing, self._clock()
+        if known is not None and not fresh and known.began_s > began_s - _MAX_AGE_S:
+            return known
+        containers = await self._containers()
+        ours = [each for each in containers if CONTAINER in each.annotations]
+        held = {each.id: self._held[each.id] if each.id in self._held else _held(each) for each in ours}
+        listing = Listing(
+            began_s=began_s,
+            containers=tuple(OnNode(id=each.id, exited=each.exited, held=held[each.id]) for each in ours),
+        )
+        if self._listing is None or self._listing.began_s < began_s:
+            self._listing, self._held = listing, held
+        return listing
 
     def last(self) -> Listing:
         """The last listing, however old; an empty one before the first."""
@@ -120,19 +129,6 @@ class Containerd:
     async def _containers(self) -> tuple[ListedContainer, ...]:
         with _asking():
             return await self._client.containers()
-
-    async def _listed(self) -> Listing:
-        began_s = self._clock()
-        containers = await self._containers()
-        ours = [each for each in containers if CONTAINER in each.annotations]
-        held = {each.id: self._held[each.id] if each.id in self._held else _held(each) for each in ours}
-        listing = Listing(
-            began_s=began_s,
-            containers=tuple(OnNode(id=each.id, exited=each.exited, held=held[each.id]) for each in ours),
-        )
-        if self._listing is None or self._listing.began_s < began_s:
-            self._listing, self._held = listing, held
-        return listing
 
 
 def _held(container: ListedContainer) -> Holding | None:

@@ -58,7 +58,7 @@ class DeviceFilter:
         await self.pid_namespace.require_no_part(request, part)
         if not is_guarded:
             return Changes()
-        asked = asked_by(request).without(replaced)
+        asked = asked_by(request, replaced)
         served = await self.kubelet.served(request) if _may_be_served(request, asked) else None
         await self._require_unshared(request, native_cards(request, served or frozenset(), part), part)
         adds_void = not asked.visible and VISIBLE not in replaced and await self._runs_nvidia(request)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from partage_base.cri import Changes, CreateRequest, rewritten
-from partage_base.inventory_file import InventoryFile
+from partage_base.inventory_file import InventoryFile, NodeInventory
 from partage_base.keyring import Keyring
 from partage_crishim.containerd import Containerd
 from partage_crishim.decisions import Ending, Rewrite
@@ -23,7 +23,7 @@ from partage_crishim.device_filter import DeviceFilter
 from partage_crishim.kubelet import Kubelet
 from partage_crishim.ledger import CardLedger
 from partage_crishim.pid_namespace import PidNamespaceCheck
-from partage_crishim.rules.allocation import Signatures, allocated_to, record_on, require_meant, require_not_suspended
+from partage_crishim.rules.allocation import Signatures, allocated_to, record_on, require_startable
 from partage_crishim.rules.confinement import Confinement, is_fractional, require_confinable
 from partage_crishim.rules.conversion import changes_of, runtime_of, security_of, shown
 from partage_crishim.rules.errors import NodeNotReady
@@ -32,7 +32,6 @@ from partage_crishim.rules.placement import PathTarget, Roots, require_apart, re
 from partage_plugins.api import GPU, Allocation, Container, ContainerAllocation, ContainerName, Granted, NodeName
 from partage_plugins.api.allocation import Grants
 from partage_plugins.api.keys import ALLOCATION, SIGNATURE
-from partage_plugins.framework.node import Adjusted
 from partage_plugins.host import PluginHost
 from partage_plugins.rules.enforcement import Enforcement, require_enforced
 
@@ -44,6 +43,8 @@ class GrantPolicy:
     roots: Roots
     enforcement: Enforcement = "strict"
     confinement: Confinement = field(default_factory=Confinement)
+    closed: str = ""
+    """Why no container gets its grant at present, as a sentence for users; normally empty."""
 
 
 _OF_A_DRIVER: Final = ("usr", "lib", "lib64", "run/nvidia-persistenced")
@@ -95,8 +96,6 @@ class GrantRewriter:
     took: Callable[[float], None]
     """Callback for the seconds that plugins took for a container."""
     signatures: Signatures = field(default_factory=Signatures)
-    closed: str = ""
-    """Why no container gets its grant at present, as a sentence for users; normally empty."""
 
     def allocated(self, request: CreateRequest) -> tuple[Allocation, Grants] | None:
         """The pod's allocation and this container's grants, if it has any; an unsigned one is not parsed."""
@@ -108,10 +107,9 @@ class GrantRewriter:
 
     async def rewrite(self, message: bytes, request: CreateRequest, allocation: Allocation, grants: Grants) -> Rewrite:
         """The rewritten request; raises a refusal or a plugin's fault."""
-        if self.closed:
-            raise NodeNotReady(self.closed)
-        require_meant(allocation, uid=request.uid, node=self.node)
-        require_not_suspended(allocation)
+        if self.policy.closed:
+            raise NodeNotReady(self.policy.closed)
+        require_startable(allocation, uid=request.uid, node=self.node)
         known = self.inventory.current()
         if known is None:
             raise NodeNotReady(
@@ -133,22 +131,22 @@ class GrantRewriter:
         ended = await self.ledger.reserve(mine, known.gpu)
         try:
             await self.kubelet.require_ours(cards, known.gpu)
-            parts = {kind: known.parts[kind] for kind in record.grants if kind in known.parts}
-            granted = Granted(gen=record.gen, grants=record.grants, parts=parts)
-            changes = await self._changes(request, record, await self._adjusted(container, granted))
+            changes = await self._changes(request, container, record, known)
             return Rewrite(rewritten(message, changes), ended=ended)
         except BaseException:
             ended(Ending.FAILED)
             raise
 
-    async def _adjusted(self, container: Container, granted: Granted) -> Adjusted:
+    async def _changes(
+        self, request: CreateRequest, container: Container, record: ContainerAllocation, known: NodeInventory
+    ) -> Changes:
+        """The plugins' answer, checked, and the device filter's changes to everything else."""
+        parts = {kind: known.parts[kind] for kind in record.grants if kind in known.parts}
         started = time.perf_counter()
         try:
-            return await self.host.adjust(container, granted)
+            adjusted = await self.host.adjust(container, Granted(gen=record.gen, grants=record.grants, parts=parts))
         finally:
             self.took(time.perf_counter() - started)
-
-    async def _changes(self, request: CreateRequest, record: ContainerAllocation, adjusted: Adjusted) -> Changes:
         require_enforced(adjusted.unenforced, self.policy.enforcement)
         require_apart(request.mounts, adjusted.adjustment.places)
         require_sources(adjusted.adjustment, adjusted.owners, target_of, self.policy.roots)

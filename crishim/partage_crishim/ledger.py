@@ -46,16 +46,16 @@ class CardLedger:
         """Reserve the grants; returns the callback for the create's end. Raises a refusal if they do not fit."""
         async with self.alone_with(mine.key):
             try:
-                async with self._table(fresh=False) as (table, listing):
+                async with self.table(fresh=False) as (table, listing):
                     return self._reserved(table, listing, mine, part)
             except NoRoom:  # the listing may be old: confirm with a fresh one
-                async with self._table(fresh=True) as (table, listing):
+                async with self.table(fresh=True) as (table, listing):
                     return self._reserved(table, listing, mine, part)
 
     async def held(self, *, fresh: bool) -> tuple[Holding, ...]:
         """What containers hold now, or held at the last listing if that is unknown."""
         try:
-            async with self._table(fresh=fresh) as (table, listing):
+            async with self.table(fresh=fresh) as (table, listing):
                 return holders(*as_counted(listing, table.reservations, self._records.regrants()))
         except NodeNotReady:
             async with self._reservations.locked() as table:
@@ -69,14 +69,14 @@ class CardLedger:
         Raises a refusal if it is older than one seen before, or if other containers hold what it gives.
         """
         starts_nothing, uid = allocation.suspended is not None, allocation.pod
-        async with self._table(fresh=False) as (table, listing):
+        async with self.table(fresh=False) as (table, listing):
             floor = self._records.floor(uid)
             if starts_nothing:
                 require_not_older(allocation.gen, floor)
             is_closed = not starts_nothing or floor == allocation.gen
             if is_closed and not _without(allocation, listing, table.reservations, self._records.regrants()):
                 return ()
-        async with self._table(fresh=True) as (table, listing):
+        async with self.table(fresh=True) as (table, listing):
             known = self._records.regrants()
             if starts_nothing:  # also nothing from an older allocation, if the pod has no container now
                 require_not_older(allocation.gen, self._records.floor(uid))
@@ -119,7 +119,8 @@ class CardLedger:
                 self._keys[key] = (lock, users - 1)
 
     @contextlib.asynccontextmanager
-    async def _table(self, *, fresh: bool) -> AsyncGenerator[tuple[ReservationStore, Listing], None]:
+    async def table(self, *, fresh: bool) -> AsyncGenerator[tuple[ReservationStore, Listing], None]:
+        """The locked reservations with a listing that misses none of those that were dropped."""
         for again in range(_TRIES):
             listing = await self._containerd.listing(fresh=fresh or again > 0)
             async with self._reservations.locked() as table:

@@ -42,8 +42,6 @@ _log = structlog.get_logger()
 class Policy:
     guard: GuardPolicy
     grants: GrantPolicy
-    closed: str = ""
-    """Why no container gets its grant at present, as a sentence for users; normally empty."""
 
     @classmethod
     def of(cls, settings: CrishimSettings, *, closed: str = "") -> Policy:
@@ -63,8 +61,8 @@ class Policy:
         except (OSError, RuntimeError) as error:  # e.g. a symlink loop; only mounts from there are refused
             _log.error("mount_roots cannot be used, falling back to the usual folders", why=str(error))
             roots = default_roots(settings.root, driver=driver)
-        grants = GrantPolicy(roots=roots, enforcement=settings.enforce, confinement=confinement)
-        return cls(guard=guard, grants=grants, closed=closed)
+        grants = GrantPolicy(roots=roots, enforcement=settings.enforce, confinement=confinement, closed=closed)
+        return cls(guard=guard, grants=grants)
 
 
 class Parts:
@@ -121,7 +119,6 @@ class Parts:
             kubelet=kubelet,
             host=host,
             took=took,
-            closed=policy.closed,
         )
         self.resizes = Resizes(root=root, grants=grants, suspensions=SuspensionFile(root), tell=trouble)
         claims = ClaimGate(

@@ -270,13 +270,8 @@ def _standing(entry: os.DirEntry[str], known: _Standing | None) -> _Standing | N
     stamp = _stamp(entry.stat())
     if known is not None and known[0] == stamp:
         return known
-    reservation = _load(entry.path)
-    return (stamp, reservation) if reservation is not None else None
-
-
-def _load(path: str) -> Reservation | None:
     try:
-        return _DECODER.decode(Path(path).read_bytes())
+        return stamp, _DECODER.decode(Path(entry.path).read_bytes())
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
 

@@ -54,7 +54,7 @@ class Resizes:
 
     async def once(self) -> None:
         """Check each file; cheap if all are in force."""
-        if self.grants.closed:
+        if self.grants.policy.closed:
             return
         paths = tuple(islice(sorted((self.root / RESIZES_FOLDER).glob("*.json")), _MOST_FILES))
         self.suspensions.keep({path.stem for path in paths})

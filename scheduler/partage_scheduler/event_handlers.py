@@ -89,20 +89,17 @@ class PodHandler:
         self._queue.happened(cluster_events, now)
 
     def gone(self, item: ApiPod) -> None:
-        self._gone(item.uid)
+        self._queue.happened(self._ended(item.uid), self._clock())
 
     def undecodable(self, which: Undecodable) -> None:
         """Handles an undecodable pod, whose requests and allocation are not known."""
         uid = PodUid(which.uid)
         if which.is_gone:
-            self._gone(uid)
+            self._queue.happened(self._ended(uid), self._clock())
         else:
             self._forget(uid)
             self._cluster.pod_unread(_legible(which))
             self._seen.exists(uid)
-
-    def _gone(self, uid: PodUid) -> None:
-        self._queue.happened(self._ended(uid), self._clock())
 
     def _told(self, pod: ApiPod) -> frozenset[ClusterEvent]:
         return self._ended(pod.uid) if pod.is_terminal else self._cluster.pod(pod)

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from partage_base.cri.errors import MessageWrong
 from partage_base.cri.schema import RESOURCES, CreateContainerRequest
-from partage_plugins.api import Adjustment
+from partage_plugins.api import Adjustment, Device, Mount
 from partage_plugins.api.keys import ALLOCATION, SIGNATURE
 
 POD_NAMESPACE: Final = 0  # NamespaceMode.POD, also the default
@@ -76,8 +76,8 @@ class Changes(Struct, frozen=True, kw_only=True):
     """Changes to a request; what is already set is replaced in place."""
 
     env: Mapping[str, bytes] = {}
-    mounts: tuple[RequestMount, ...] = ()
-    devices: tuple[RequestDevice, ...] = ()
+    mounts: tuple[Mount, ...] = ()
+    devices: tuple[Device, ...] = ()
     cdi: tuple[str, ...] = ()
     annotations: Mapping[str, str] = {}
     resources: Mapping[str, int] = {}
@@ -91,52 +91,7 @@ class Changes(Struct, frozen=True, kw_only=True):
 
 def read_create(message: bytes) -> CreateRequest:
     """Decodes the request; raises `MessageWrong` for invalid bytes."""
-    return _view(_parsed(message))
-
-
-def resources_of(adjustment: Adjustment) -> dict[str, int]:
-    """The container resources that `adjustment` sets."""
-    return {name: value for name in RESOURCES if (value := getattr(adjustment, name)) is not None}
-
-
-def rewritten(message: bytes, changes: Changes) -> bytes:
-    """The request with these changes; without changes, the same bytes."""
-    if not changes:
-        return message
     request = _parsed(message)
-    _change(request.config, changes)
-    written: bytes = request.SerializeToString()
-    return written
-
-
-def _change(config: Any, changes: Changes) -> None:  # noqa: ANN401  a message of a class made at run time
-    _replace_env(config.envs, changes.env)
-    _without(config.mounts, changes.without_mounts)
-    for mount in changes.mounts:
-        place = _at(config.mounts, mount.container_path)
-        place.host_path, place.readonly = _raw(mount.host_path), mount.readonly
-    for device in changes.devices:
-        place = _at(config.devices, device.container_path)
-        place.host_path, place.permissions = _raw(device.host_path), _raw(device.permissions)
-    present = {device.name for device in config.cdi_devices}
-    for name in dict.fromkeys(map(_raw, changes.cdi)):
-        if name not in present:
-            config.cdi_devices.add(name=name)
-    for resource, value in changes.resources.items():
-        setattr(config.linux.resources, resource, value)
-    _replace_env(config.annotations, {key: value.encode() for key, value in changes.annotations.items()})
-
-
-def _parsed(message: bytes) -> Any:  # noqa: ANN401  as above
-    request = CreateContainerRequest()
-    try:
-        request.ParseFromString(message)
-    except DecodeError:
-        raise MessageWrong("CreateContainer: the bytes are no such message") from None
-    return request
-
-
-def _view(request: Any) -> CreateRequest:  # noqa: ANN401  as above
     config, sandbox = request.config, request.sandbox_config
     security = config.linux.security_context
     options = (security.namespace_options, sandbox.linux.security_context.namespace_options)
@@ -177,6 +132,47 @@ def _view(request: Any) -> CreateRequest:  # noqa: ANN401  as above
     )
 
 
+def resources_of(adjustment: Adjustment) -> dict[str, int]:
+    """The container resources that `adjustment` sets."""
+    return {name: value for name in RESOURCES if (value := getattr(adjustment, name)) is not None}
+
+
+def rewritten(message: bytes, changes: Changes) -> bytes:
+    """The request with these changes; without changes, the same bytes."""
+    if not changes:
+        return message
+    request = _parsed(message)
+    config = request.config
+    _replace_env(config.envs, changes.env)
+    for index in reversed(range(len(config.mounts))):
+        if _text(config.mounts[index].container_path) in changes.without_mounts:
+            del config.mounts[index]
+    for mount in changes.mounts:
+        place = _at(config.mounts, mount.container_path)
+        place.host_path, place.readonly = _raw(mount.host_path), mount.readonly
+    for device in changes.devices:
+        place = _at(config.devices, device.container_path)
+        place.host_path, place.permissions = _raw(device.host_path), _raw(device.permissions)
+    present = {device.name for device in config.cdi_devices}
+    for name in dict.fromkeys(map(_raw, changes.cdi)):
+        if name not in present:
+            config.cdi_devices.add(name=name)
+    for resource, value in changes.resources.items():
+        setattr(config.linux.resources, resource, value)
+    _replace_env(config.annotations, {key: value.encode() for key, value in changes.annotations.items()})
+    written: bytes = request.SerializeToString()
+    return written
+
+
+def _parsed(message: bytes) -> Any:  # noqa: ANN401  a message of a class made at run time
+    request = CreateContainerRequest()
+    try:
+        request.ParseFromString(message)
+    except DecodeError:
+        raise MessageWrong("CreateContainer: the bytes are no such message") from None
+    return request
+
+
 def text_pairs(pairs: Iterable[Any], errors: str = "strict") -> dict[str, str]:
     """A map of text; raises `UnicodeDecodeError` unless `errors` is set."""
     return {pair.key.decode(errors=errors): pair.value.decode(errors=errors) for pair in pairs}
@@ -211,12 +207,6 @@ def _replace_env(pairs: Any, values: Mapping[str, bytes]) -> None:  # noqa: ANN4
     for name, value in left.items():
         if name not in seen:
             pairs.add(key=name, value=value)
-
-
-def _without(mounts: Any, paths: frozenset[str]) -> None:  # noqa: ANN401  as above
-    for index in reversed(range(len(mounts))):
-        if _text(mounts[index].container_path) in paths:
-            del mounts[index]
 
 
 def _at(places: Any, container_path: str) -> Any:  # noqa: ANN401  as above

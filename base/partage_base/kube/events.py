@@ -140,18 +140,7 @@ def event_of(call: str, line: bytes | Head, item_type: type[T]) -> Event[T]:
     """Decodes a line; raises the error that ended the watch, such as `Gone`, or `MalformedResponse`."""
     if isinstance(line, Head):
         return _named(call, line)
-    return _event(call, decoded(call, line, _Line), item_type)
-
-
-def _named(call: str, line: Head) -> Undecodable:
-    why = "it is larger than is read"
-    found = undecodable_line(line.text, why)
-    if found is None:
-        raise TooLarge(call, why, line.text)
-    return found
-
-
-def _event(call: str, read: _Line, item_type: type[T]) -> Event[T]:
+    read = decoded(call, line, _Line)
     if read.type == "ERROR":
         raise refusal(call, 0, read.object)
     meta = decoded(call, read.object, _Versioned).metadata
@@ -168,6 +157,14 @@ def _event(call: str, read: _Line, item_type: type[T]) -> Event[T]:
             return Bookmark(meta.resource_version, ends_list=marks.get(LIST_ENDS) == "true")
         case other:
             raise MalformedResponse(call, f"an event of type {other!r}")
+
+
+def _named(call: str, line: Head) -> Undecodable:
+    why = "it is larger than is read"
+    found = undecodable_line(line.text, why)
+    if found is None:
+        raise TooLarge(call, why, line.text)
+    return found
 
 
 def _item(call: str, read: _Line, item_type: type[T]) -> T | Undecodable:

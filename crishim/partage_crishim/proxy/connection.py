@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, cast
 
-from partage_crishim.decisions import Code, Decide, Decision, InterceptedCall, Pass, Refuse, Rewrite
+from partage_crishim.decisions import Code, Decide, Decision, Pass, Refuse, Rewrite
 from partage_crishim.proxy.counters import Counters
 from partage_crishim.proxy.http2.connection_pair import ConnectionPair
 from partage_crishim.proxy.http2.outbox import CallEnded, DecisionUnwanted, DecisionWanted, ProxyEvent, Rejected
@@ -153,11 +153,6 @@ class Connection:
         self._pair.from_upstream(data)
         self._flush()
 
-    def _decide(self, stream: int, call: InterceptedCall) -> None:
-        task = self._loop.create_task(self._shared.admission(call))
-        self._judging[stream] = task
-        task.add_done_callback(partial(self._decided, stream, time.monotonic()))
-
     def _decided(self, stream: int, started: float, task: asyncio.Task[Decision]) -> None:
         """Handle a decision; a cancelled task was no longer wanted."""
         counters = self._shared.counters
@@ -193,23 +188,21 @@ class Connection:
             for happening in events:
                 self._act(happening)
         if pair.over is not None:
-            self._close_when_over()
+            if not self._is_ending:
+                self._shared.counters.broken += pair.is_broken
+                self.end(str(pair.over))
         elif pair.is_blocked != self._was_blocked or self.client.is_full:
             self._was_blocked = pair.is_blocked
             self._set_reading()
 
-    def _close_when_over(self) -> None:
-        if not self._is_ending:
-            self._shared.counters.broken += self._pair.is_broken
-            self.end(str(self._pair.over))
-
     def _act(self, happening: ProxyEvent) -> None:
         match happening:
             case DecisionWanted(stream, call):
-                self._decide(stream, call)
+                task = self._judging[stream] = self._loop.create_task(self._shared.admission(call))
+                task.add_done_callback(partial(self._decided, stream, time.monotonic()))
             case DecisionUnwanted(stream):
-                if (task := self._judging.get(stream)) is not None:
-                    task.cancel()
+                if (unwanted := self._judging.get(stream)) is not None:
+                    unwanted.cancel()
             case Rejected():
                 self._shared.counters.held["rejected"] += 1
             case CallEnded(ended, ending):

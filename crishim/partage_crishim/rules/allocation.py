@@ -98,16 +98,12 @@ def record_on(request: CreateRequest, allocation: Allocation, grants: Grants) ->
     return ContainerAllocation(key=key, gen=allocation.gen, grants=grants, budgets=allocation.budgets_of(name))
 
 
-def require_meant(allocation: Allocation, *, uid: str, node: NodeName) -> None:
-    """Refuse a replayed allocation, made for another pod or node."""
+def require_startable(allocation: Allocation, *, uid: str, node: NodeName) -> None:
+    """Refuse a replayed allocation, made for another pod or node, and a suspended pod's: others may have its room."""
     if allocation.pod != uid:
         raise AllocationRefused(f"partage: this pod's allocation was made for another pod; {_AGAIN}")
     if allocation.node != node:
         raise AllocationRefused(f"partage: this pod's allocation was made for another node; {_AGAIN}")
-
-
-def require_not_suspended(allocation: Allocation) -> None:
-    """Refuse to start anything of a suspended pod: others may have its room."""
     if allocation.suspended is not None:
         raise NodeNotReady(
             "partage: this pod is suspended for one of a higher priority, which has its room on the card; its "

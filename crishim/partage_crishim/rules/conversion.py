@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, get_args
 
-from partage_base.cri.create_request import Changes, CreateRequest, RequestDevice, RequestMount, resources_of
+from partage_base.cri.create_request import Changes, CreateRequest, resources_of
 from partage_base.cri.runtime_config import RuntimeConfig
 from partage_crishim.rules.errors import PlacementRefused
 from partage_plugins.api import (
@@ -91,16 +91,8 @@ def changes_of(adjustment: Adjustment, record: ContainerAllocation, guard: Chang
     """The plugins' answer, the device filter's changes to everything else, and the container's own record."""
     return Changes(
         env={**guard.env, **{name: value.encode() for name, value in adjustment.env.items()}},
-        mounts=tuple(
-            RequestMount(container_path=mount.container_path, host_path=mount.host_path, readonly=mount.readonly)
-            for mount in adjustment.mounts
-        ),
-        devices=tuple(
-            RequestDevice(
-                container_path=device.container_path, host_path=device.host_path, permissions=device.permissions
-            )
-            for device in adjustment.devices
-        ),
+        mounts=adjustment.mounts,
+        devices=adjustment.devices,
         cdi=adjustment.cdi,
         annotations={**adjustment.annotations, CONTAINER: encode_container(record)},
         resources=resources_of(adjustment),

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from partage_crishim.rules.errors import CardsBesideUs, NoRoom
 from partage_crishim.rules.holdings import Holding
-from partage_plugins.api import Card, CardId, GpuGrant, GpuPart
+from partage_plugins.api import CardId, GpuGrant, GpuPart
 from partage_plugins.api.node import DeviceUse
 
 _DRIVER = "gpu.nvidia.com"
@@ -22,8 +22,7 @@ _DRIVER = "gpu.nvidia.com"
 
 def require_unshared(native: Iterable[CardId], held: Iterable[Holding], part: GpuPart | None, *, pod: str) -> None:
     """Refuse a native container whose card, or part of it, carries grants, unless `pod` is its reservation."""
-    mine = frozenset(native)
-    with_kin = mine.union(*(_kin(card, mine) for card in (part.cards if part else ())))
+    with_kin = _with_kin(frozenset(native), part)
     for each in held:
         for grant in each.cards:
             if grant.card in with_kin and not _is_reserved_by(pod, grant.card, part):
@@ -37,8 +36,7 @@ def require_ours(grants: Sequence[GpuGrant], uses: Iterable[DeviceUse], part: Gp
     """Refuse grants on a card that kubelet allocated, entirely or in part."""
     given = tuple(uses)
     for grant in grants:
-        mine = frozenset((grant.card,))
-        with_kin = mine.union(*(_kin(card, mine) for card in (part.cards if part else ())))
+        with_kin = _with_kin(frozenset((grant.card,)), part)
         for use in given:
             if _names_one_of(use, with_kin) and not _is_reserved_by(f"{use.namespace}/{use.pod}", grant.card, part):
                 raise NoRoom(
@@ -65,10 +63,12 @@ def _is_reserved_by(pod: str, card_id: CardId, part: GpuPart | None) -> bool:
     return card is not None and card.reservation is not None and card.reservation == pod
 
 
-def _kin(card: Card, mine: frozenset[CardId]) -> frozenset[CardId]:
-    """The parent GPU if the card is a MIG instance in `mine`, or the card if its parent is in `mine`."""
-    if card.parent is None:
-        return frozenset()
-    if card.id in mine:
-        return frozenset((card.parent,))
-    return frozenset((card.id,)) if card.parent in mine else frozenset()
+def _with_kin(mine: frozenset[CardId], part: GpuPart | None) -> frozenset[CardId]:
+    """These cards, the parent GPUs of MIG instances among them, and the instances of GPUs among them."""
+    kin = set[CardId]()
+    for card in part.cards if part else ():
+        if card.parent is not None and card.id in mine:
+            kin.add(card.parent)
+        elif card.parent in mine:
+            kin.add(card.id)
+    return mine | kin

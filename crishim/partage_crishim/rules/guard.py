@@ -88,17 +88,10 @@ class NvidiaRequest:
         """Whether it names cards that kubelet must confirm."""
         return bool(self.mounted) or any(value not in _HARMLESS for value in self.visible)
 
-    def without(self, replaced: Container[str]) -> NvidiaRequest:
-        """The rest of the request if plugins replace these variables."""
-        return NvidiaRequest(
-            visible=() if VISIBLE in replaced else self.visible,
-            configuring=tuple([name for name in self.configuring if name not in replaced]),
-            mounted=self.mounted,
-        )
 
-
-def asked_by(request: CreateRequest) -> NvidiaRequest:
-    said = [(name, value) for name, value in request.env if name in _VARIABLES]
+def asked_by(request: CreateRequest, replaced: Container[str] = ()) -> NvidiaRequest:
+    """What a request asks of NVIDIA's runtime, without the variables that plugins replace."""
+    said = [(name, value) for name, value in request.env if name in _VARIABLES and name not in replaced]
     mounted: dict[str, str] = {}
     for mount in request.mounts:
         name = mounted_name(clean_path(mount.container_path))

@@ -9,21 +9,20 @@ plugin names must exist and resolve to a path below a folder that the operator a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
 
 from partage_base.cri.create_request import RequestMount
 from partage_crishim.rules.errors import PlacementRefused
-from partage_plugins.api import Adjustment, PluginName
+from partage_plugins.api import Adjustment
 from partage_plugins.api.containers import LONGEST_PATH
+from partage_plugins.rules.merge import Owners
 from partage_plugins.rules.paths import clean_path, is_below
 
 IN_CONTAINER: Final = "/run/partage"
 """The folder of the broker's socket and the library in a container."""
-Owners = Mapping[str, tuple[PluginName, ...]]
-"""The plugins that set each field, named as in `partage_plugins.rules.merge`."""
 _ALIASES: Final = (("/var/run", "/run"),)  # links in nearly every image
 
 
@@ -49,10 +48,11 @@ class Roots:
 
 def require_apart(mounts: Iterable[RequestMount], places: Iterable[str]) -> None:
     """Refuse a request that mounts at, above or below one of our paths."""
-    ours = (IN_CONTAINER, *places)
+    ours = {path: _cleaned(path) for path in (IN_CONTAINER, *places)}
     for mount in mounts:
-        for path in ours:
-            if _meet(_cleaned(mount.container_path), _cleaned(path)):
+        volume = _cleaned(mount.container_path)
+        for path, place in ours.items():
+            if is_below(volume, place) or is_below(place, volume):
                 raise PlacementRefused(
                     f"partage: the container mounts a volume at {mount.container_path!a:.200}, which meets {path} "
                     "of its grant; mount the volume elsewhere"
@@ -84,10 +84,6 @@ def _found(files: FileLookup, path: str, roots: tuple[str, ...], who: str) -> Pa
 
 def _owner(owners: Owners, field: str) -> str:
     return " and ".join(owners.get(field, ())) or "(unknown)"
-
-
-def _meet(one: str, other: str) -> bool:
-    return is_below(one, other) or is_below(other, one)
 
 
 def _cleaned(path: str) -> str:

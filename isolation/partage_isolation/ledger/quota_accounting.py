@@ -133,7 +133,7 @@ class QuotaAccounting:
 
         `again`: the same call of a program requested before, and was refused.
         """
-        account = self._asking(process, card, amounts, patience)
+        account = self._told(process, card, amounts, is_old=patience is not Patience.ALL)
         if account is None:
             return NoRoom()
         if amounts.lent <= account.lent:
@@ -154,7 +154,7 @@ class QuotaAccounting:
         self, process: Process, card: int, amounts: Amounts, patience: Patience = Patience.ALL, *, again: bool = False
     ) -> Verdict:
         """Request memory for a context; `again` as for `lend`."""
-        account = self._asking(process, card, amounts, patience)
+        account = self._told(process, card, amounts, is_old=patience is not Patience.ALL)
         if account is None:
             return NoRoom()
         if self.is_settling and patience:
@@ -199,18 +199,12 @@ class QuotaAccounting:
             account.end_context(made=made)
             self._entries.note(process, card)
 
-    def _asking(self, process: Process, card: int, amounts: Amounts, patience: Patience) -> Account | None:
-        """Like `_told`, but ignores the old report of a deferred request, which was applied when the request came."""
-        is_old = patience is not Patience.ALL and card in process.accounts and self._is_there(process)
-        return process.accounts[card] if is_old else self._told(process, card, amounts)
+    def _told(self, process: Process, card: int, amounts: Amounts, *, is_old: bool = False) -> Account | None:
+        """Apply a report; return the account, or None where there is no row for it or the process is gone.
 
-    def _is_there(self, process: Process) -> bool:
-        """It did not die while it waited, and its container was not forgotten."""
-        return process.state not in _OVER and self._entries.has(process)
-
-    def _told(self, process: Process, card: int, amounts: Amounts) -> Account | None:
-        """Apply a report; return the account, or None where there is no row for it or the process is gone."""
-        if not self._is_there(process):
+        `is_old`: the report of a deferred request, which was applied when the request came.
+        """
+        if process.state in _OVER or not self._entries.has(process):  # perhaps since it waits
             return None
         account = process.accounts.get(card)
         if account is None:
@@ -218,6 +212,8 @@ class QuotaAccounting:
             if not self._entries.note(process, card):
                 del process.accounts[card]
                 return None
+        elif is_old:
+            return account
         process.is_silent = False
         before = account.hidden
         account.tell(amounts)

@@ -35,12 +35,12 @@ class Answers:
         self._ledger, self._registry = ledger, registry
         self._hints, self._watch, self._parking = hints, watch, parking
         self._ask_lend = moving.guarded(ledger.accounting.lend)
-        self._ask_context = moving.guarded(ledger.accounting.context, is_context=True)
+        ask_context = moving.guarded(ledger.accounting.context, is_context=True)
         self.answers: Mapping[int, Answer] = {
             What.CARD: self._card,
             What.LEND: self._lend,
             What.RETURN: self._return,
-            What.CONTEXT: self._context,
+            What.CONTEXT: partial(self._decided, ask_context),
             What.AMOUNTS: self._amounts,
             What.VIEW: self._view,
             What.PROCESSES_OF: self._processes,
@@ -57,16 +57,13 @@ class Answers:
             self._watch.measure(session.process, packet.card)
             if self._watch.once_measured(session.process, packet.card, partial(self._lend_now, session, packet)):
                 return None
-        return self._decided(session, packet, self._ask_lend)
+        return self._decided(self._ask_lend, session, packet)
 
     def _lend_now(self, session: Session, packet: Packet) -> None:
         if session.process.key in self._ledger.containers:
-            self._say(session, self._decided(session, packet, self._ask_lend))
+            self._say(session, self._decided(self._ask_lend, session, packet))
 
-    def _context(self, session: Session, packet: Packet) -> bytes | None:
-        return self._decided(session, packet, self._ask_context)
-
-    def _decided(self, session: Session, packet: Packet, ask: Ask) -> bytes | None:
+    def _decided(self, ask: Ask, session: Session, packet: Packet) -> bytes | None:
         process, card, amounts, again = session.process, packet.card, packet.amounts, packet.is_again
         verdict = ask(process, card, amounts, again=again)
         if isinstance(verdict, Defer | Refused):

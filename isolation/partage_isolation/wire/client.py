@@ -131,7 +131,7 @@ class BrokerClient:
             except PermissionError:
                 raise OnlyForRoot(f"the broker at {self.path} answers root alone; ask as root") from None
             except OSError as error:
-                raise BrokerAway(f"no broker answers at {self.path}: {_why(error)}; {_START}") from None
+                raise BrokerAway(f"no broker answers at {self.path}: {error.strerror or error}; {_START}") from None
 
 
 def _connect(peer: socket.socket, path: Path) -> None:
@@ -175,7 +175,3 @@ def _left(until: float) -> float:
     if left_s <= 0:
         raise TimeoutError
     return left_s
-
-
-def _why(error: OSError) -> str:
-    return error.strerror or str(error)

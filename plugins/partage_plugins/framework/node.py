@@ -23,14 +23,14 @@ from partage_plugins.errors import PartageError, PluginError, PluginNonsense, Re
 from partage_plugins.registry.calls import Activity, Call, bound
 from partage_plugins.registry.registry import Registry
 from partage_plugins.rules.enforcement import unenforced
-from partage_plugins.rules.merge import checked, merge
+from partage_plugins.rules.merge import Owners, checked, merge
 
 
 class Adjusted(Struct, frozen=True, kw_only=True):
     """All plugins' changes to one container, the owners of each, and the promises that no plugin enforces."""
 
     adjustment: Adjustment
-    owners: Mapping[str, tuple[PluginName, ...]] = {}
+    owners: Owners = {}
     unenforced: Mapping[Kind, tuple[Promise, ...]] = {}
 
 
@@ -84,9 +84,9 @@ class NodeFramework:
             answer = checked(call.plugin, call(container, granted))
             if answer is not None:
                 answers.append((call.plugin, answer))
-        merged = merge(answers)
-        broken = unenforced(granted, merged.adjustment, self._kinds)
-        return Adjusted(adjustment=merged.adjustment, owners=merged.owners, unenforced=broken)
+        adjustment, owners = merge(answers)
+        broken = unenforced(granted, adjustment, self._kinds)
+        return Adjusted(adjustment=adjustment, owners=owners, unenforced=broken)
 
     def removed(self, key: ContainerKey) -> None:
         """Cleans up after a container; calls every plugin, then raises the first error, or else the first refusal."""

@@ -61,19 +61,11 @@ class RecordedActivity(Activity):
         super().__init__()
         self.box = box
 
-    def begin(self, plugin: str, hook: str) -> None:
-        """Records that code of a plugin starts to run."""
-        self.box.note(plugin, hook)
-
-    def end(self) -> None:
-        """Records that no plugin runs."""
-        self.box.clear()
-
     def enter(self, call: Call) -> None:
-        self.begin(call.plugin, call.hook)
+        self.box.note(call.plugin, call.hook)
 
     def leave(self) -> None:
-        self.end()
+        self.box.clear()
 
     def watched(self, candidates: Iterable[Candidate]) -> Iterator[Candidate]:
         """The candidates, each recorded from its import to the import of the next."""
@@ -81,5 +73,5 @@ class RecordedActivity(Activity):
             yield replace(candidate, load=partial(self._load, candidate))
 
     def _load(self, candidate: Candidate) -> object:
-        self.begin(candidate.name, "import")
+        self.enter(Call(candidate.name, "import", candidate.load, self))
         return candidate.load()

@@ -43,9 +43,14 @@ class Channel(asyncio.Protocol):
         self._buffer += data
         try:
             while (body := messages.taken(self._buffer, at_most=messages.MAX_FRAME_BYTES)) is not None:
-                self._deliver(body)
+                reply = messages.decode_reply(body)
+                waiting = self._waiting.get(reply.id)
+                if waiting is not None and not waiting.done():
+                    waiting.set_result(reply)
         except messages.TooLarge as error:
             self._end(f"sent {error}")
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            self._end(f"sent what is no reply: {error}")
 
     async def ask(self, question: messages.Question) -> messages.Reply:
         """Sends a question and returns its reply; raises `ChildGone` if there can be none."""
@@ -63,16 +68,6 @@ class Channel(asyncio.Protocol):
         """Close this end; the child notices and exits."""
         if self._transport is not None:
             self._transport.abort()
-
-    def _deliver(self, body: bytes) -> None:
-        try:
-            reply = messages.decode_reply(body)
-        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            self._end(f"sent what is no reply: {error}")
-            return
-        waiting = self._waiting.get(reply.id)
-        if waiting is not None and not waiting.done():
-            waiting.set_result(reply)
 
     def _end(self, why: str) -> None:
         self._gone = self._gone or ChildGone(why)

@@ -42,6 +42,8 @@ class Child:
         self._registry = Registry(node_hooks)
         self._framework = NodeFramework(self._registry)
         self._parts: dict[Kind, tuple[bytes, object]] = {}
+        self.is_exhausted = False
+        """A plugin ran out of memory: nothing in this process is reliable after that."""
 
     def answer(self, question: messages.Question) -> messages.Reply:
         """The reply to any question; a plugin's error becomes a reply too."""
@@ -59,6 +61,17 @@ class Child:
             return messages.Done(id=question.id)
         except (Refused, DecodeError) as no:
             return messages.Refusal(id=question.id, why=str(no))
+        except PluginError as error:
+            self.is_exhausted = isinstance(error.__cause__, MemoryError)
+            return messages.Fault(
+                id=question.id,
+                error=type(error).__name__,  # type: ignore[arg-type]
+                plugin=error.plugin,
+                hook=error.hook,
+                why=error.why,
+                detail=error.detail,
+                traceback="".join(traceback.format_exception(error.__cause__)) if error.__cause__ else "",
+            )
 
     def _start(self, start: messages.Start) -> messages.Started:
         candidates = installed(NODE_GROUP) if start.paths is None else from_paths(start.paths)
@@ -68,12 +81,12 @@ class Child:
             node=start.node,
             role=start.role,
             root=PurePosixPath(start.root),
-            wake=_nothing_to_wake,
+            wake=lambda: None,  # only the advertiser runs discovery
             driver_root=PurePosixPath(start.driver_root),
             host=PurePosixPath(start.host),
         )
         faults = [*report.faults, *self._framework.started(context)]
-        self._activity.end()
+        self._activity.leave()
         gc.collect()
         gc.freeze()  # imports stay alive: no container should wait for a garbage collection of them
         return messages.Started(
@@ -111,30 +124,12 @@ def main(arguments: list[str]) -> int:
     connection = socket.socket(fileno=descriptor)
     child, incoming = Child(BlackBox(box)), bytearray()
     while (question := _received(connection, incoming)) is not None:
-        reply, exhausted = _answered(child, question)
-        connection.sendall(messages.framed(reply))
-        if exhausted:
+        connection.sendall(messages.framed(child.answer(question)))
+        if child.is_exhausted:
             return EXIT_OUT_OF_MEMORY
         if isinstance(question, messages.Stop):
             break
     return 0
-
-
-def _answered(child: Child, question: messages.Question) -> tuple[messages.Reply, bool]:
-    """The reply, and whether memory ran out: nothing in this process is reliable after that."""
-    try:
-        return child.answer(question), False
-    except PluginError as error:
-        fault = messages.Fault(
-            id=question.id,
-            error=type(error).__name__,  # type: ignore[arg-type]
-            plugin=error.plugin,
-            hook=error.hook,
-            why=error.why,
-            detail=error.detail,
-            traceback="".join(traceback.format_exception(error.__cause__)) if error.__cause__ else "",
-        )
-        return fault, isinstance(error.__cause__, MemoryError)
 
 
 def _received(connection: socket.socket, incoming: bytearray) -> messages.Question | None:
@@ -145,10 +140,6 @@ def _received(connection: socket.socket, incoming: bytearray) -> messages.Questi
             return None
         incoming += piece
     return messages.decode_question(body)
-
-
-def _nothing_to_wake() -> None:
-    """Does nothing: only the advertiser runs discovery."""
 
 
 if __name__ == "__main__":

@@ -83,9 +83,8 @@ class _Running:
 class PluginHost:
     """The node plugins, in a process of their own."""
 
-    def __init__(self, settings: HostSettings, *, on_event: Callable[[HostEvent], None] | None = None) -> None:
-        self._settings = settings
-        self._on_event = on_event or _ignored
+    def __init__(self, settings: HostSettings, *, on_event: Callable[[HostEvent], None] = lambda _event: None) -> None:
+        self._settings, self._on_event = settings, on_event
         self._numbers = itertools.count(1)
         self._turn = asyncio.Lock()
         self._child: _Running | None = None
@@ -245,7 +244,3 @@ def _fault(fault: messages.Fault) -> PluginError:
 def _no_answer(question: messages.Question, reply: messages.Reply) -> PluginNonsense:
     asked, answered = type(question).__name__.lower(), type(reply).__name__.lower()
     return PluginNonsense(_ITSELF, asked, f"the child answered with {answered}")
-
-
-def _ignored(event: HostEvent) -> None:
-    del event

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct
 
 from partage_plugins.api.containers import Adjustment
 from partage_plugins.api.keys import ALLOC_PREFIX
@@ -21,31 +20,26 @@ from partage_plugins.errors import AdjustmentConflict, PluginNonsense
 HOOK: Final = "partage_adjust"
 Field = tuple[str, ...]
 """A field and its key: `("env", "PATH")`, `("mounts", "/lib/x.so")`; for a single value just its name."""
+Owners = Mapping[str, tuple[PluginName, ...]]
+"""The plugins that set each field, written `env PATH`: more than one if they agree."""
 _NOTHING: Final = Adjustment()
 _MERGED: Final = tuple(name for name in Adjustment.__struct_fields__ if name != "enforces")
 """All fields that are set in a container: a new field of an adjustment is merged like the others."""
 
 
-class Merged(Struct, frozen=True, kw_only=True):
-    """All plugins' changes as one, and the owners of each field."""
-
-    adjustment: Adjustment
-    owners: Mapping[str, tuple[PluginName, ...]]
-    """By field, written `env PATH`: more than one if plugins agree."""
-
-
-def merge(answers: Sequence[tuple[PluginName, Adjustment]]) -> Merged:
-    """Merges all adjustments into one, or raises the first conflict between two of them."""
+def merge(answers: Sequence[tuple[PluginName, Adjustment]]) -> tuple[Adjustment, Owners]:
+    """Merges all adjustments into one, with the owners of its fields; raises the first conflict between two of them."""
     values: dict[Field, Any] = {}
     owners: dict[Field, tuple[PluginName, ...]] = {}
     for plugin, answer in answers:
         for field, value in _fields(plugin, answer):
             if field in values and values[field] != value:
-                raise _conflict(owners[field][0], plugin, field)
+                why = f"both set {' '.join(field)}, to different values; block one of them"
+                raise AdjustmentConflict(f"{owners[field][0]} and {plugin}", HOOK, why)
             values[field] = value
             owners[field] = (*owners.get(field, ()), plugin)
     adjustment = _adjustment(values, _enforces(answer for _, answer in answers))
-    return Merged(adjustment=adjustment, owners={" ".join(field): names for field, names in owners.items()})
+    return adjustment, {" ".join(field): names for field, names in owners.items()}
 
 
 def checked(plugin: PluginName, answer: object) -> Adjustment | None:
@@ -79,11 +73,6 @@ def _fields(plugin: PluginName, answer: Adjustment) -> list[tuple[Field, Any]]:
             raise PluginNonsense(plugin, HOOK, f"sets annotation {field[-1]}; {ALLOC_PREFIX} belongs to partage")
         seen.add(field)
     return found
-
-
-def _conflict(first: PluginName, second: PluginName, field: Field) -> AdjustmentConflict:
-    both = f"{first} and {second}"
-    return AdjustmentConflict(both, HOOK, f"both set {' '.join(field)}, to different values; block one of them")
 
 
 def _adjustment(values: Mapping[Field, Any], enforces: Mapping[Kind, tuple[Promise, ...]]) -> Adjustment:

@@ -17,6 +17,7 @@ import msgspec
 from partage_plugins.api.kinds import AnyKind
 from partage_plugins.api.names import Kind, PluginName
 from partage_plugins.host.blackbox import BlackBox, RecordedActivity
+from partage_plugins.registry.calls import Call
 from partage_plugins.registry.entry_points import from_paths
 from partage_plugins.registry.registry import Registry
 from partage_plugins.testing.subject import Has, Subject
@@ -108,7 +109,7 @@ def loaded(case: Case, hooks: ModuleType, paths: Mapping[str, str]) -> Registry:
     """A registry with these plugins; raises `Broken` if any fails to load."""
     registry = OneLife(hooks)
     report = registry.load(case.activity.watched(from_paths(paths)))
-    case.activity.end()
+    case.activity.leave()
     for fault in report.faults:
         raise Broken(str(fault)) from fault
     return registry
@@ -136,10 +137,10 @@ class TimedActivity(RecordedActivity):
         faulthandler.enable(2)
         faulthandler.register(HUNG, 2, chain=True)  # prints the stack, then dies by the default action
 
-    def begin(self, plugin: str, hook: str) -> None:
-        super().begin(plugin, hook)
+    def enter(self, call: Call) -> None:
+        super().enter(call)
         signal.setitimer(signal.ITIMER_REAL, self._call_s)
 
-    def end(self) -> None:
+    def leave(self) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        super().end()
+        super().leave()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from partage_plugins.api import Adjustment, Kind, Mount, PluginName
 from partage_plugins.errors import AdjustmentConflict
-from partage_plugins.rules.merge import Merged, merge
+from partage_plugins.rules.merge import Owners, merge
 
 NAMES = [PluginName(name) for name in "abcd"]
 FEW = st.sampled_from(["x", "y", "z"])
@@ -27,7 +27,7 @@ ADJUSTMENTS = st.builds(
 ANSWERS = st.lists(ADJUSTMENTS, max_size=4).map(lambda some: list(zip(NAMES, some, strict=False)))
 
 
-def outcome(answers: list[tuple[PluginName, Adjustment]]) -> Merged | None:
+def outcome(answers: list[tuple[PluginName, Adjustment]]) -> tuple[Adjustment, Owners] | None:
     try:
         return merge(answers)
     except AdjustmentConflict:
@@ -39,11 +39,12 @@ def test_whether_plugins_agree_does_not_depend_on_their_order(answers: list[tupl
     forward, backward = outcome(answers), outcome(answers[::-1])
     assert (forward is None) == (backward is None)
     if forward is not None and backward is not None:
-        assert forward.adjustment.env == backward.adjustment.env
-        assert set(forward.adjustment.mounts) == set(backward.adjustment.mounts)
-        assert forward.adjustment.enforces == backward.adjustment.enforces
-        assert {field: set(names) for field, names in forward.owners.items()} == {
-            field: set(names) for field, names in backward.owners.items()
+        (one, owners_of_one), (other, owners_of_other) = forward, backward
+        assert one.env == other.env
+        assert set(one.mounts) == set(other.mounts)
+        assert one.enforces == other.enforces
+        assert {field: set(names) for field, names in owners_of_one.items()} == {
+            field: set(names) for field, names in owners_of_other.items()
         }
 
 
@@ -68,12 +69,13 @@ def test_every_changed_field_has_an_owner_and_nothing_is_lost(answers: list[tupl
     merged = outcome(answers)
     if merged is None:
         return
-    after = dict(entries(merged.adjustment))
+    adjustment, owners = merged
+    after = dict(entries(adjustment))
     for plugin, answer in answers:
         assert dict(entries(answer)).items() <= after.items()
-        assert all(plugin in merged.owners[field] for field, _ in entries(answer))
-        assert all(set(promises) <= set(merged.adjustment.enforces[kind]) for kind, promises in answer.enforces.items())
-    assert merged.owners.keys() == after.keys()
+        assert all(plugin in owners[field] for field, _ in entries(answer))
+        assert all(set(promises) <= set(adjustment.enforces[kind]) for kind, promises in answer.enforces.items())
+    assert owners.keys() == after.keys()
 
 
 @given(ANSWERS)

@@ -97,12 +97,6 @@ class InterceptedStream:
         self.is_begun = False
         """The first headers of the response have passed."""
 
-    def let_go(self) -> None:
-        """Release the buffers of its request."""
-        self.collector = MessageCollector()
-        self.message = NO_MESSAGE
-        self.left = memoryview(b"")
-
 
 class Calls:
     """The intercepted calls of a connection, by stream id."""
@@ -182,8 +176,16 @@ class Calls:
     # Events from the runtime.
 
     def pump(self) -> None:
+        """Send what decisions let go on, as far as the windows allow."""
+        windows = self._windows
         for held in list(self._sending.values()):
-            self._send(held)
+            while size := max(0, min(len(held.left), _OURS, windows.left, windows.initial + held.credit)):
+                part, held.left = held.left[:size], held.left[size:]
+                self._out.to_upstream.append(frames.data_frame(held.stream, part, is_last=not held.left))
+                windows.sent(size)
+                held.credit -= size
+            if not held.left:
+                self._move(held, Step.EMPTIED)
 
     def credited(self, held: InterceptedStream, credit: int) -> None:
         """The runtime opened this stream's window further. We alone give the client its window for it."""
@@ -236,11 +238,14 @@ class Calls:
 
     def _go_on(self, held: InterceptedStream) -> None:
         """Continue with a call that has room."""
-        if held.is_complete:
-            self._hold(held)
-        else:
+        if not held.is_complete:
             self._credit(held.stream, held.owed)
             held.owed = 0
+            return
+        held.message = held.collector.whole()
+        call = InterceptedCall(held.request.method, plain(held.message, held.request.encoding))
+        self._move(held, Step.WHOLE)
+        self._out.events.append(DecisionWanted(held.stream, call))
 
     def _let_in(self, stream: int) -> None:
         """Room became available for a call that was queued."""
@@ -251,12 +256,6 @@ class Calls:
             self._reject(held, unreadable)
         self.flush_credits()
         self._wake()
-
-    def _hold(self, held: InterceptedStream) -> None:
-        held.message = held.collector.whole()
-        call = InterceptedCall(held.request.method, plain(held.message, held.request.encoding))
-        self._move(held, Step.WHOLE)
-        self._out.events.append(DecisionWanted(held.stream, call))
 
     def _reject(self, held: InterceptedStream, unreadable: Unreadable) -> None:
         self._out.events.append(Rejected(held.stream, unreadable.code))
@@ -269,16 +268,6 @@ class Calls:
         if not held.is_complete:
             self._out.tell_client(frames.rst_stream(stream, ErrorCode.NO_ERROR))
         self._finish(held)
-
-    def _send(self, held: InterceptedStream) -> None:
-        windows = self._windows
-        while size := max(0, min(len(held.left), _OURS, windows.left, windows.initial + held.credit)):
-            part, held.left = held.left[:size], held.left[size:]
-            self._out.to_upstream.append(frames.data_frame(held.stream, part, is_last=not held.left))
-            windows.sent(size)
-            held.credit -= size
-        if not held.left:
-            self._move(held, Step.EMPTIED)
 
     def _tell(self, held: InterceptedStream, ending: Ending) -> None:
         if held.ended is not None:
@@ -308,5 +297,5 @@ class Calls:
         elif held.state is State.GONE:
             self._deaf.pop(stream, None)
             del self.by_stream[stream]
-        held.let_go()
+        held.collector, held.message, held.left = MessageCollector(), NO_MESSAGE, memoryview(b"")
         self._quota.leave(held.slot)

@@ -78,7 +78,14 @@ class MessageCollector:
         self._parts += part
         need = self.need
         if need is not None:
-            self._check(need)
+            size = need - PREFIX_BYTES
+            if self._parts[0] > 1:
+                raise Unreadable(Code.INTERNAL, f"grpc: received unexpected payload format {self._parts[0]}")
+            if size > MAX_MESSAGE_BYTES:
+                sizes = f"({size} vs. {MAX_MESSAGE_BYTES})"
+                raise Unreadable(Code.RESOURCE_EXHAUSTED, f"grpc: received message larger than max {sizes}")
+            if len(self._parts) > need:
+                raise Unreadable(Code.INTERNAL, "grpc: received more than one message for a call that takes one")
         if is_last and len(self._parts) != need:
             raise Unreadable(Code.INTERNAL, "grpc: the call ended before its message did: unexpected EOF")
 
@@ -87,16 +94,6 @@ class MessageCollector:
         message = Message(self.is_compressed, bytes(memoryview(self._parts)[PREFIX_BYTES:]))
         self._parts = bytearray()
         return message
-
-    def _check(self, need: int) -> None:
-        size = need - PREFIX_BYTES
-        if self._parts[0] > 1:
-            raise Unreadable(Code.INTERNAL, f"grpc: received unexpected payload format {self._parts[0]}")
-        if size > MAX_MESSAGE_BYTES:
-            sizes = f"({size} vs. {MAX_MESSAGE_BYTES})"
-            raise Unreadable(Code.RESOURCE_EXHAUSTED, f"grpc: received message larger than max {sizes}")
-        if len(self._parts) > need:
-            raise Unreadable(Code.INTERNAL, "grpc: received more than one message for a call that takes one")
 
 
 def plain(message: Message, encoding: str) -> bytes:

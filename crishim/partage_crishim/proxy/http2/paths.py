@@ -14,7 +14,7 @@ from typing import Final
 from partage_base.http2 import frames
 from partage_base.http2.frames import ErrorCode, Malformed, Remainder
 from partage_crishim.decisions import INTERCEPTED, Ending
-from partage_crishim.proxy.http2.calls import Calls, InterceptedStream
+from partage_crishim.proxy.http2.calls import Calls
 from partage_crishim.proxy.http2.outbox import Outbox
 from partage_crishim.proxy.http2.quota import Quota
 from partage_crishim.proxy.http2.requests import Request, Requests, block
@@ -229,12 +229,10 @@ class ResponsePath(_Path):
     def __init__(self, state: ConnectionPairState) -> None:
         super().__init__(state, state.out.to_client)
 
-    def take(self, data: bytes) -> None:
-        whole = self._remainder.joined(data)
-        if whole is not None:
-            self._walk(whole)
-
-    def _walk(self, data: bytes) -> None:
+    def take(self, received: bytes) -> None:
+        data = self._remainder.joined(received)
+        if data is None:
+            return
         start, at, size, end = 0, 0, len(data), _HEADER
         while end <= size:
             kind, flags = data[at + 3], data[at + 4]
@@ -264,16 +262,12 @@ class ResponsePath(_Path):
             return
         stream = frames.number(data, at + 5)
         held = by_stream.get(stream)
-        if held is not None:
-            self._answer_of_held(held, kind, end - at - _HEADER)
+        if held is not None and kind == frames.HEADERS:
+            held.is_begun = True
+        elif held is not None and end - at > _HEADER:
+            self._calls.has_message(held)
         if flags & frames.END_STREAM:
             self._ended(stream, Ending.FAILED, is_reset=False)
-
-    def _answer_of_held(self, held: InterceptedStream, kind: int, length: int) -> None:
-        if kind == frames.HEADERS:
-            held.is_begun = True
-        elif length:
-            self._calls.has_message(held)
 
     def _ended(self, stream: int, ending: Ending, *, is_reset: bool) -> None:
         """The runtime has ended this stream."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from partage_gpu.node.raw import RawParts
 from partage_gpu.node.settings import GpuSettings, Way
 from partage_plugins.api.containers import Adjustment, Container, Granted
 from partage_plugins.api.gpu import GPU, Card
@@ -90,11 +89,6 @@ def attached(way: Way, cards: tuple[Card, ...], container: Container, settings: 
         return Adjustment(env={VISIBLE: visible, **_capabilities_set(container, settings)})
     kind = NVIDIA_KIND if way == "nvidia-cdi" else OUR_KIND
     return Adjustment(env={VISIBLE: VOID}, cdi=tuple(f"{kind}={card.id}" for card in cards))
-
-
-def attached_by_hand(parts: RawParts) -> Adjustment:
-    """The adjustment for the way `raw`."""
-    return Adjustment(env={VISIBLE: VOID}, devices=parts.devices, mounts=parts.mounts)
 
 
 def named_capabilities(container: Container) -> str | None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from partage_gpu.node.attachment import (
     attached,
-    attached_by_hand,
     granted_cards,
     named_capabilities,
     require_no_other_request,
@@ -23,8 +22,9 @@ from partage_gpu.node.raw import capabilities_of, raw_parts
 from partage_gpu.node.settings import GpuSettings, settings_from
 from partage_gpu.node.spec_file import OwnKind
 from partage_plugins.api.containers import Adjustment, Container, Granted
-from partage_plugins.api.gpu import GPU, Card, GpuPart
+from partage_plugins.api.gpu import GPU, GpuPart
 from partage_plugins.api.node import DeviceUse, Gauge, NodeContext
+from partage_plugins.api.nvidia import VISIBLE, VOID
 from partage_plugins.hooks import hookimpl
 
 if TYPE_CHECKING:
@@ -76,15 +76,13 @@ class GpuNode:
         require_no_other_request(container)
         way = way_for(container, self._settings)
         if way == "raw":
-            return self._by_hand(container, cards, part)
+            driver = installed_driver(part, root=self._root, driver_root=self._driver_root, host=self._host)
+            capabilities = capabilities_of(named_capabilities(container), self._settings.capabilities)
+            parts = raw_parts(cards, driver, capabilities)
+            return Adjustment(env={VISIBLE: VOID}, devices=parts.devices, mounts=parts.mounts)
         if way == "cdi":
             self._own_kind.ensure(cards, part)
         return attached(way, cards, container, self._settings)
-
-    def _by_hand(self, container: Container, cards: tuple[Card, ...], part: GpuPart) -> Adjustment:
-        driver = installed_driver(part, root=self._root, driver_root=self._driver_root, host=self._host)
-        capabilities = capabilities_of(named_capabilities(container), self._settings.capabilities)
-        return attached_by_hand(raw_parts(cards, driver, capabilities))
 
 
 def _discovery(context: NodeContext) -> Discovery:

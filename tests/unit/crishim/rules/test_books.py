@@ -145,7 +145,7 @@ def test_a_folder_that_was_cleared_is_begun_anew(tmp_path: Path) -> None:
 def test_our_own_reservation_is_not_read_from_the_disk_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mine = Reservations(tmp_path)
     written(mine, ONE)
-    monkeypatch.setattr("partage_crishim.reservations._load", None)
+    monkeypatch.setattr("partage_crishim.reservations._DECODER", None)
     assert standing(mine) == (ONE,)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from partage_base.cri import Changes, MessageWrong, RequestDevice, RequestMount, read_create, rewritten
 from partage_base.cri.create_request import resources_of
-from partage_plugins.api import Adjustment, Container, Gang, Mount, Namespace
+from partage_plugins.api import Adjustment, Container, Device, Gang, Mount, Namespace
 from partage_plugins.api.keys import ALLOCATION, GANG, GANG_SIZE, SIGNATURE
 from support import wire
 from unit.crishim.rules.allocations import allocation, signed
@@ -92,12 +92,12 @@ def test_what_no_schema_of_ours_knows_is_kept_at_every_depth(env: Any, annotatio
     ]
 
 
-def mount(path: str, source: str = "/opt/a") -> RequestMount:
-    return RequestMount(container_path=path, host_path=source, readonly=True)
+def mount(path: str, source: str = "/opt/a") -> Mount:
+    return Mount(container_path=path, host_path=source)
 
 
-def device(path: str, source: str = "/dev/null") -> RequestDevice:
-    return RequestDevice(container_path=path, host_path=source, permissions="rw")
+def device(path: str, source: str = "/dev/null") -> Device:
+    return Device(container_path=path, host_path=source)
 
 
 def test_mounts_devices_names_and_annotations_are_added_once() -> None:

@@ -7,15 +7,13 @@ driver publishes nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
 import pytest
 from msgspec.structs import replace
 
-from partage_base.kube import micro_time
 from partage_plugins.api import GPU, Ready
 from partage_plugins.api.keys import INVENTORY
-from partage_plugins.codecs import decode_inventory, encode_inventory
+from partage_plugins.codecs import decode_inventory
 from rig.client.cluster import Cluster
 from rig.client.policies import why_not_denied
 from rig.client.resources import LEASES, RESOURCE_CLAIMS, RESOURCE_SLICES, Json, path_of
@@ -28,6 +26,7 @@ from support.claim_objects import devices, request, result
 from support.crishim_stage import NODE
 from support.dra_stage import DraStage
 from support.isolation_stage import ask, inventory, seen
+from support.objects import lease_body, written
 from support.scheduler_process import SchedulerProcess, new_key, shown
 from support.simgpu_stage import UUIDS
 
@@ -73,10 +72,8 @@ def publish(stage: DraStage, *, is_on: bool) -> None:
 def join(cluster: Cluster) -> None:
     """Write what the node's advertiser would write."""
     known = decode_inventory(inventory("dra"), (GPU,))
-    text = encode_inventory(replace(known, ready=Ready(broker=True))).decode()
-    cluster.nodes.annotate(NODE, {INVENTORY: text})
-    spec = {"holderIdentity": NODE, "leaseDurationSeconds": 40, "renewTime": micro_time(datetime.now(UTC))}
-    cluster.api.create(LEASES.at(OUR_NAMESPACE), {"metadata": {"name": NODE}, "spec": spec})
+    cluster.nodes.annotate(NODE, {INVENTORY: written(replace(known, ready=Ready(broker=True)))})
+    cluster.api.create(LEASES.at(OUR_NAMESPACE), lease_body(NODE))
 
 
 def why_not_in_force(stage: DraStage) -> str | None:

@@ -6,11 +6,11 @@ from uuid import UUID
 
 import pytest
 
-from isolation.broker.workers import Worker, workers
+from isolation.broker.workers import workers
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.packets import What
 from partage_simgpu.description import card_uuid
-from support.isolated import Contained, Isolated, until
+from support.isolated import Contained, Isolated
 from support.simgpu import NODE
 
 pytestmark = pytest.mark.slow
@@ -50,18 +50,3 @@ def test_all_processes_of_the_container_are_listed_and_no_others(place: Isolated
             assert worker.do(f"client.take({number + 1} << 20)")
         found = mine[0].do("client.processes()")
         assert found == sorted((worker.pid, (number + 1) * MIB) for number, worker in enumerate(mine))
-
-
-def test_what_a_process_held_is_there_for_others_soon_after_its_death(container: Contained) -> None:
-    with workers(container, 2) as (one, other):
-        assert other.do("context()")
-        for _ in range(3):
-            with Worker(container) as victim:
-                assert victim.do("hello()") == 0
-                assert victim.do("context()")
-                assert victim.do("take(800 << 20)")
-                assert not other.do("take(800 << 20)")
-                victim.kill()
-                until(lambda: other.do("take(800 << 20)"))
-                other.do("give()")
-        assert one.do("client.view()[1]") < 200 * MIB

@@ -53,13 +53,6 @@ def test_a_child_that_is_killed_while_it_is_asked_costs_no_look(node: SimulatedN
     node.control("nvml delay 0")
 
 
-def test_a_child_that_is_killed_again_and_again_is_found_again(driver: Asked) -> None:
-    for _ in range(2):
-        driver.facts()
-        os.kill(driver.pid, signal.SIGKILL)
-    assert len(driver.facts().cards) == 3
-
-
 def test_what_is_let_go_leaves_no_process_and_a_later_look_starts_another(driver: Asked) -> None:
     driver.facts()
     pid = driver.pid

@@ -12,6 +12,7 @@ import zlib
 from typing import Final
 from urllib.parse import quote
 
+from hpack import Encoder, NeverIndexedHeaderTuple
 from msgspec import Struct
 
 from partage_base.http2 import frames
@@ -22,10 +23,7 @@ MAX_MESSAGE_BYTES: Final = 16 << 20
 """The limit of containerd's server."""
 _GZIP: Final = 31
 _PLAIN: Final = frozenset({"", "identity"})
-_OK: Final = b"\x88"
-"""`:status: 200`, by its index in the static table."""
 _AS_IT_IS: Final = "".join(chr(each) for each in range(0x20, 0x7F) if each != ord("%"))
-_LONG: Final = 127
 _MAX_SENTENCE: Final = 4096
 
 
@@ -128,24 +126,7 @@ def _gunzipped(packed: bytes) -> bytes:
 
 def answer(stream: int, code: int, sentence: str, *, is_begun: bool = False) -> bytes:
     """Frames that end a call with this status; `is_begun` if the response's first headers were already forwarded."""
-    shown = quote(sentence[:_MAX_SENTENCE], safe=_AS_IT_IS).encode()
-    begin = b"" if is_begun else _OK + _field(b"content-type", b"application/grpc")
-    block = b"".join((begin, _field(b"grpc-status", b"%d" % code), _field(b"grpc-message", shown)))
+    fields = [] if is_begun else [(":status", "200"), ("content-type", "application/grpc")]
+    fields += [("grpc-status", str(code)), ("grpc-message", quote(sentence[:_MAX_SENTENCE], safe=_AS_IT_IS))]
+    block = Encoder().encode([NeverIndexedHeaderTuple(*each) for each in fields], huffman=False)
     return frames.frame(frames.HEADERS, frames.END_HEADERS | frames.END_STREAM, stream, block)
-
-
-def _field(name: bytes, value: bytes) -> bytes:
-    return b"".join((b"\x00", _length(name), name, _length(value), value))
-
-
-def _length(text: bytes) -> bytes:
-    """An HPACK integer with a seven-bit prefix."""
-    size = len(text)
-    if size < _LONG:
-        return bytes((size,))
-    size -= _LONG
-    parts = [_LONG]
-    while size >= 1 << 7:
-        parts.append(size & 0x7F | 0x80)
-        size >>= 7
-    return bytes((*parts, size))

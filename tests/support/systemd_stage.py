@@ -24,7 +24,6 @@ from support.machine_stage import PARTAGE, VISIBLE, up_env
 
 _TARGETS: Final = ("sysinit", "basic", "local-fs", "network", "multi-user", "shutdown")
 _ORDER: Final = {"basic": "sysinit.target", "multi-user": "basic.target"}
-_SETTINGS: Final = "[Manager]\nLogTarget=console\nShowStatus=no\nDefaultTimeoutStopSec=20s\n"
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,12 @@ class Program(Steered):
         self.place = place
         super().__init__([sys.executable, CLIENT, str(cards), driver_past(place.node)], env=env, refusals="cuda")
 
+    def took_s(self, what: str) -> float:
+        """Seconds that a statement took in the process."""
+        self.ask("began_s = time.monotonic()")
+        self.ask(what)
+        return float(self.ask("time.monotonic() - began_s"))
+
 
 class Place:
     """A node, a container's folder on it, and its broker."""

@@ -114,7 +114,7 @@ def in_words(times_s: list[float]) -> str:
 @pytest.mark.extended("minutes of sizes and deaths; each part is promised by quicker tests")
 @pytest.mark.parametrize("seed", [1])
 def test_up_and_down_with_deaths_of_every_daemon_no_card_is_ever_over(chain: Chain, seed: int) -> None:
-    """`TEST_WISHES` is the number of resizes; during three of every five a daemon dies."""
+    """`TEST_WISHES` is the number of resizes; during the last of every five a daemon dies."""
     rng = random.Random(seed)  # noqa: S311  the same for the same seed
     limits = {GPU_MILLI: "200", GPU_MEMORY: "2Gi"}
     pods = [chain.pod("p0", limits=limits)]

@@ -13,7 +13,7 @@ import pytest
 
 from partage_base.kube import leases_path, node_path, nodes_path
 from partage_cli.rollout.installer.reported_node import ReportedNode
-from partage_cli.rollout.node_state import INSTALL, INSTALLED, DesiredState, InstallReport, telling
+from partage_cli.rollout.node_state import CANARY, INSTALL, INSTALLED, DesiredState, InstallReport, telling
 from support.fake_api import FakeApi, Refuse
 from support.kube import access_to, until
 from support.rollout_stage import V1, V2, Mortal, RolloutStage, a_made_up_node
@@ -108,6 +108,14 @@ async def test_nobody_is_touched_after_a_failure_and_a_mended_node_lets_them_go_
     stage.host("n00").trouble = ""
     api.objects.patch(node_path("n00"), {"metadata": {"annotations": {INSTALLED: None}}})
     await all_in_force(api)
+
+
+async def test_where_the_labelled_canary_fails_no_other_node_is_touched(api: FakeApi, stage: RolloutStage) -> None:
+    api.objects.patch(node_path("n02"), {"metadata": {"labels": {CANARY: "yes"}}})
+    stage.host("n02").trouble = "kubelet refuses its configuration"
+    stage.start(*NAMES)
+    await until(lambda: all(told(api, name)[2].startswith("stopped: n02") for name in ("n00", "n01")))
+    assert stage.touched == ["n02"]
 
 
 async def test_a_failure_that_is_told_between_look_and_turn_is_noticed_in_time(

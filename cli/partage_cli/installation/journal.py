@@ -161,11 +161,6 @@ def take_back(steps: Sequence[Step[Any]], host: Host, journal: Journal) -> None:
             journal.forget(step.name)
 
 
-def foreseen(steps: Sequence[Step[Any]], host: Host, journal: Journal) -> list[Change]:
-    """The changes that `carry_out` would make, for `--dry-run`."""
-    return [change for step in steps if not journal.is_done(step.name) for change in step.plan(host).changes]
-
-
 def read(root: Path) -> Journal:
     """Opens the journal for reading; raises `JournalWrong`."""
     path = root / JOURNAL

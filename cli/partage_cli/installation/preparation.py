@@ -44,7 +44,7 @@ _SERVICE: Final = "/runtime.v1.RuntimeService/"
 class Unpacked(msgspec.Struct, frozen=True):
     version: str
     tree: str
-    """Its source path."""
+    """Its source path at the time; the next run may have the same tree elsewhere."""
 
 
 class Unpack:
@@ -63,7 +63,7 @@ class Unpack:
         return Plan(tuple(changes), Unpacked(version, str(self._tree)))
 
     def do(self, host: Host, facts: Unpacked) -> None:
-        home = place(host.root, Path(facts.tree))
+        home = place(host.root, self._tree)
         _label(home, host)
         crishim, broker = home / "bin/partage-crishim", home / "bin/partage-broker"
         _require(crishim, "--root", str(host.root), "--check")

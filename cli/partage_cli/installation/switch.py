@@ -30,10 +30,10 @@ from partage_cli.installation.conversion import (
 from partage_cli.installation.errors import StepFailed, TurnedBack, UnfitNode
 from partage_cli.installation.host import Host, api_of
 from partage_cli.installation.inspection import Site, look, warnings
-from partage_cli.installation.journal import Change, Journal, Step, carry_out, foreseen, take_back
+from partage_cli.installation.journal import Change, Journal, Step, carry_out, take_back
 from partage_cli.installation.nodes import why_not_ready
 from partage_cli.installation.places import WAY_BACK
-from partage_cli.installation.preparation import Units, Unpack, require_crishim
+from partage_cli.installation.preparation import Units, Unpack, Unpacked, require_crishim
 from partage_cli.installation.programs import SHOWN, run
 from partage_cli.installation.status import status
 from partage_cli.installation.tree import version_of
@@ -48,20 +48,30 @@ _AGAIN_S: Final = 0.5
 
 def install(host: Host, journal: Journal, tree: Path) -> None:
     """Installs up to a crishim that answers; does not touch kubelet. Raises `InstallationError`."""
-    version = version_of(tree)
-    if journal.version not in {"", version}:
-        raise UnfitNode(f"version {journal.version} is installed: `partage node upgrade` puts {version} in its place")
+    version = _require_same_version(journal, tree)
     if turn.state(host.root) != "confirmed":
         go_back(host, journal)
         _look_again(host, journal)
-    carry_out(_installation(tree, _site(journal)), host, journal, again=True)
+    steps, begun = _installation(tree, _site(journal)), journal.facts("unpack", Unpacked)
+    if not journal.version and begun is not None and begun.version != version:  # by a run that did not end
+        take_back(steps, host, journal)
+    carry_out(steps, host, journal, again=True)
     require_crishim(host)
     journal.take_version(version)
 
 
 def to_install(host: Host, journal: Journal, tree: Path) -> list[Change]:
+    _require_same_version(journal, tree)
     site = journal.facts("look", Site) or look(host)
-    return foreseen(_installation(tree, site), host, journal)
+    return [change for step in _installation(tree, site) for change in step.plan(host).changes]
+
+
+def _require_same_version(journal: Journal, tree: Path) -> str:
+    """The tree's version; raises `UnfitNode` if another one is installed."""
+    version = version_of(tree)
+    if journal.version not in {"", version}:
+        raise UnfitNode(f"version {journal.version} is installed: `partage node upgrade` puts {version} in its place")
+    return version
 
 
 def switch_on(host: Host, journal: Journal, *, kubeconfig: Path | None, after_s: float) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from partage_cli.installation.errors import AnotherWorks, JournalWrong
 from partage_cli.installation.host import Host
-from partage_cli.installation.journal import Change, Plan, StepName, carry_out, foreseen, kept, read, take_back
+from partage_cli.installation.journal import Change, Plan, StepName, carry_out, kept, read, take_back
 from partage_cli.installation.places import JOURNAL
 from unit.installation.made import a_host
 
@@ -102,16 +102,6 @@ def test_taking_back_goes_on_where_it_was_killed(tmp_path: Path) -> None:
             with kept(tmp_path) as journal:
                 take_back(steps(world), host, journal)
         assert (world.files, read(tmp_path).states) == ({}, {})
-
-
-def test_what_is_foreseen_changes_nothing_and_leaves_out_what_is_done(tmp_path: Path) -> None:
-    host, _ = a_host(tmp_path)
-    world = World()
-    every = steps(world)
-    with kept(tmp_path) as journal:
-        carry_out(every[:1], host, journal)
-    assert [str(each) for each in foreseen(every, host, read(tmp_path))] == ["put arm", "put endpoint"]
-    assert world.files == {"save": 1}
 
 
 def test_two_commands_at_once_are_one_too_many(tmp_path: Path) -> None:

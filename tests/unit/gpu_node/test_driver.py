@@ -8,12 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_gpu.node.driver import DriverFiles, installed_driver
+from partage_gpu.node import driver as driver_files
+from partage_gpu.node.driver import DriverFiles
 from partage_gpu.node.minors import KnownNode, node_of, normal_address, parsed
+from partage_gpu.node.raw import InstalledDriver
 from partage_plugins import Refused
+from partage_plugins.api import GpuPart
 from unit.gpu_node.nodes import CARDS, FIRST, SECOND, VERSION, MadeNode, card, information, part
 
 HERE = KnownNode("0000:18:00.0", FIRST, 1)
+
+
+def installed_driver(part: GpuPart, *, root: Path, driver_root: str, host: str = "/") -> InstalledDriver:
+    return DriverFiles(root, driver_root, host=host).installed(part, part.cards)
 
 
 def test_a_card_is_found_by_its_pci_address_not_by_its_index(node: MadeNode) -> None:
@@ -121,7 +128,7 @@ def test_a_version_that_is_none_reaches_no_path(node: MadeNode, version: str) ->
 def test_paths_below_the_machines_own_root_begin_with_one_slash(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runtimes compare them as text."""
     for look in ("_is_file", "is_device"):
-        monkeypatch.setattr(f"{installed_driver.__module__}.{look}", lambda _: True)
+        monkeypatch.setattr(f"{driver_files.__name__}.{look}", lambda _: True)
     driver = installed_driver(part(), root=Path("/"), driver_root="/")
     found = [*driver.controls.values(), *driver.libraries.values(), *driver.programs.values()]
     assert driver.root == "/"

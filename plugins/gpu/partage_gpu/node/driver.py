@@ -62,11 +62,6 @@ class DriverFiles:
         return {name: self._told(path) for name, path in paths.items()} if self._untold else paths
 
 
-def installed_driver(part: GpuPart, *, root: Path, driver_root: str, host: str = "/") -> InstalledDriver:
-    """The driver, without a cache."""
-    return DriverFiles(root, driver_root, host=host).installed(part, part.cards)
-
-
 def _text_of(folder: Path) -> str:
     """The folder as a prefix for a slash and a name; empty for the root itself."""
     return str(folder).rstrip("/")

@@ -17,7 +17,7 @@ from partage_gpu.node.attachment import (
     require_no_other_request,
     way_for,
 )
-from partage_gpu.node.driver import installed_driver
+from partage_gpu.node.driver import DriverFiles
 from partage_gpu.node.raw import capabilities_of, raw_parts
 from partage_gpu.node.settings import GpuSettings, settings_from
 from partage_gpu.node.spec_file import OwnKind
@@ -48,10 +48,9 @@ class GpuNode:
             self._discovery = _discovery(context)
             return
         self._settings: GpuSettings = settings_from(os.environ)
-        self._root = Path(context.root)
-        self._driver_root = str(context.driver_root)
-        self._host = str(context.host)
-        self._own_kind = OwnKind(self._root, self._driver_root, host=self._host)
+        root, driver_root, host = Path(context.root), str(context.driver_root), str(context.host)
+        self._driver = DriverFiles(root, driver_root, host=host)
+        self._own_kind = OwnKind(root, driver_root, host=host)
 
     @hookimpl
     def partage_stopping(self) -> None:
@@ -76,9 +75,8 @@ class GpuNode:
         require_no_other_request(container)
         way = way_for(container, self._settings)
         if way == "raw":
-            driver = installed_driver(part, root=self._root, driver_root=self._driver_root, host=self._host)
             capabilities = capabilities_of(named_capabilities(container), self._settings.capabilities)
-            parts = raw_parts(cards, driver, capabilities)
+            parts = raw_parts(cards, self._driver.installed(part, cards), capabilities)
             return Adjustment(env={VISIBLE: VOID}, devices=parts.devices, mounts=parts.mounts)
         if way == "cdi":
             self._own_kind.ensure(cards, part)

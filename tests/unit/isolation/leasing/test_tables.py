@@ -70,6 +70,18 @@ def test_who_is_open_or_waits_or_has_work_under_way_is_busy() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("trait", "state"),
+    [
+        ("is_waiting", TimeSliceState.WAITING),
+        ("has_timeslice", TimeSliceState.TIMED),
+        ("is_closing", TimeSliceState.CLOSING),
+    ],
+)
+def test_one_state_alone_waits_has_a_deadline_or_drains(trait: str, state: TimeSliceState) -> None:
+    assert [each for each, traits in TRAITS.items() if getattr(traits, trait)] == [state]
+
+
 def test_what_is_not_in_the_table_does_not_happen() -> None:
     with pytest.raises(KeyError):
         after(TimeSliceState.IDLE, TimeSliceEvent.ENDED)

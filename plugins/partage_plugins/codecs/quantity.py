@@ -17,7 +17,7 @@ from typing import Final
 from partage_plugins.errors import DecodeError
 
 _BINARY: Final = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
-_DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _GRAMMAR: Final = re.compile(
     r"(?P<sign>[+-]?)(?=\.?[0-9])(?P<whole>[0-9]{0,40})(\.(?P<part>[0-9]{0,40}))?"
     r"((?P<suffix>[KMGTPE]i|[numkMGTPE]?)|[eE](?P<exponent>[+-]?[0-9]{1,3}))",
@@ -79,7 +79,7 @@ def _number(text: str) -> Fraction | None:
         return None
     sign, whole, part, suffix, exponent = match.group("sign", "whole", "part", "suffix", "exponent")
     digits = int(whole + (part or "")) << 10 * _BINARY.get(suffix, 0)
-    power = (int(exponent) if exponent else _DECIMAL.get(suffix, 0)) - len(part or "")
+    power = int(exponent or _DECIMAL.get(suffix, 0)) - len(part or "")
     above, below = (digits * 10**power, 1) if power >= 0 else (digits, 10**-power)
     if above > _LARGEST * below:
         return None

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partage_plugins.codecs import format_bytes, parse_quantity, parse_whole_quantity
+from partage_plugins.codecs.quantity import parse_bytes
 from partage_plugins.errors import DecodeError
 
 LARGEST = 2**63 - 1
@@ -116,6 +117,12 @@ def test_a_whole_quantity_may_be_written_in_any_way(text: str, number: int) -> N
 def test_a_part_of_one_less_than_none_and_too_many_are_refused(text: str) -> None:
     with pytest.raises(DecodeError, match=r"allowed: a whole quantity from 0 to 1000$"):
         parse_whole_quantity(text, largest=1000)
+
+
+def test_an_amount_of_memory_is_refused_in_words_about_memory() -> None:
+    assert parse_bytes("512Mi", largest=1 << 30) == 512 << 20
+    with pytest.raises(DecodeError, match=r"allowed: an amount of memory from 0 to 1Gi, such as 8Gi or 512Mi$"):
+        parse_bytes("2Gi", largest=1 << 30)
 
 
 @pytest.mark.parametrize(

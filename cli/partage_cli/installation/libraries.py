@@ -52,7 +52,7 @@ def used_libraries(root: Path) -> frozenset[str]:
 
 
 def keep_libraries(root: Path, kept: Collection[str]) -> None:
-    """Removes all other versions."""
+    """Deletes the folder of every version that `kept` does not name."""
     for each in libraries(root):
         if each.name not in kept:
             shutil.rmtree(each, ignore_errors=True)

@@ -155,7 +155,7 @@ def pointed(root: Path) -> str:
 
 
 def keep_trees(root: Path, versions: Collection[str]) -> None:
-    """Removes the trees of all other versions."""
+    """Deletes every tree whose version is none of these."""
     for tree in (root / TREES).iterdir():
         if (tree / "VERSION").is_file() and not tree.is_symlink() and tree.name not in versions:
             shutil.rmtree(tree, ignore_errors=True)

@@ -1,5 +1,6 @@
 /* Contexts: room is requested before one is created, and what it held is forgotten when it is gone. */
 #include "../memory/growth.h"
+#include "../memory/reserves.h"
 #include "../migration/migration.h"
 #include "hooks.h"
 
@@ -156,7 +157,7 @@ static void gone(unsigned card, CUcontext context, uint32_t since) {
     }
     if (card >= MOST_CARDS) return;
     virtual_check(card);
-    memory_reread(card);
+    reserves_reread(card);
 }
 
 /* In flight until the records are removed: meanwhile less is held than the used amount says. */

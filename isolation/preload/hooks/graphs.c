@@ -79,22 +79,26 @@ static void add_graph(CUgraph graph, struct needs *needs, int depth) {
 
 /* ---- launching -------------------------------------------------------------------------------------------------- */
 
-/* Reserves these bytes on each card; undoes all if one card has no room. */
-static CUresult begin(const uint64_t wanted[MOST_CARDS], unsigned cards) {
-    for (unsigned card = 0; card < cards; card++) {
-        const CUresult result = wanted[card] ? reserve_begin(reserve_of_graphs(card), wanted[card]) : CUDA_SUCCESS;
-        if (result == CUDA_SUCCESS) continue;
-        while (card-- > 0)
-            if (wanted[card]) reserve_end(reserve_of_graphs(card), wanted[card]);
-        return result;
-    }
+static CUresult begin_on(unsigned card, uint64_t bytes) {
+    if (!bytes) return CUDA_SUCCESS;
+    TRY(account_begin(card, bytes));
+    reserve_begin(reserve_of_graphs(card), bytes);
     return CUDA_SUCCESS;
 }
 
 /* Memory that a graph took beyond its nodes' sizes cannot be taken back; it is charged, so that nothing else fits. */
 static void end(const uint64_t reserved[MOST_CARDS], unsigned cards) {
     for (unsigned card = 0; card < cards; card++)
-        if (reserved[card]) reserve_end(reserve_of_graphs(card), reserved[card]);
+        if (reserved[card] && !reserve_end(reserve_of_graphs(card), reserved[card])) account_exceed(card);
+}
+
+/* Reserves these bytes on each card; undoes all if one card has no room. */
+static CUresult begin(const uint64_t wanted[MOST_CARDS], unsigned cards) {
+    for (unsigned card = 0; card < cards; card++) {
+        const CUresult result = begin_on(card, wanted[card]);
+        if (result != CUDA_SUCCESS) return end(wanted, card), result;
+    }
+    return CUDA_SUCCESS;
 }
 
 /* A launch into a capturing stream takes no memory. */

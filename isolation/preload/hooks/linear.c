@@ -47,7 +47,7 @@ static CUresult took(const struct taking *taking, CUdeviceptr address, uint64_t 
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     take_end(taking, charged);
-    const CUresult result = charged > taking->most ? account_exceed(taking->card, 0) : CUDA_SUCCESS;
+    const CUresult result = charged > taking->most ? account_exceed(taking->card) : CUDA_SUCCESS;
     if (result != CUDA_SUCCESS) hook_cuMemFree_v2(address);
     return result;
 }

@@ -83,12 +83,13 @@ static CUresult allocate(CUdeviceptr *address, struct reserve *reserve, const st
     CUdeviceptr made;
     if (reserve_is_left(reserve)) return CUDA_ERROR_INVALID_VALUE;
     account_keep(reserve_card(reserve), POOL_GROWTH);
-    CUresult result = reserve_begin(reserve, most);
+    CUresult result = account_begin(reserve_card(reserve), most);
     if (result == CUDA_ERROR_OUT_OF_MEMORY && stream_captures(wish->stream, wish->per_thread))
         return ask_driver(address, wish);
     if (result != CUDA_SUCCESS) return result;
+    reserve_begin(reserve, most);
     result = ask_driver(&made, wish);
-    const CUresult allowed = reserve_end(reserve, most);
+    const CUresult allowed = reserve_end(reserve, most) ? CUDA_SUCCESS : account_exceed(reserve_card(reserve));
     if (result != CUDA_SUCCESS) return result;
     if (allowed != CUDA_SUCCESS) return give_back(made, wish), allowed;
     *address = made;

@@ -11,14 +11,6 @@
 
 #include "../session/session.h"
 
-/* Reserves bytes for a call that is about to be made. CUDA_ERROR_OUT_OF_MEMORY: the limit does not allow it, even after
- * unused memory of pools was returned. CUDA_ERROR_NOT_INITIALIZED: the broker is unavailable. */
-HIDDEN CUresult account_begin(unsigned card, uint64_t bytes);
-
-/* Charges memory beyond a reservation or, with 0, checks that no more is held than is lent. On an error it is not
- * allowed, and what was done must be undone. */
-HIDDEN CUresult account_exceed(unsigned card, uint64_t more);
-
 /* Ends what account_begin began; `unused` bytes of the reservation are not held. */
 HIDDEN void account_end(unsigned card, uint64_t unused);
 
@@ -58,22 +50,23 @@ HIDDEN uint64_t account_used(unsigned card);
 /* Tells the broker that calls that are not accounted use more or less of the card than before: flags of
  * WIRE_AMOUNTS. */
 HIDDEN void account_tell(unsigned card, uint32_t flags);
+
+HIDDEN void accounts_forget(void); /* as a part of the session */
+
+/* ---- requests.c ------------------------------------------------------------------------------------------------- */
+
+/* Reserves bytes for a call that is about to be made. CUDA_ERROR_OUT_OF_MEMORY: the limit does not allow it, even after
+ * unused memory of pools was returned. CUDA_ERROR_NOT_INITIALIZED: the broker is unavailable. */
+HIDDEN CUresult account_begin(unsigned card, uint64_t bytes);
+/* A call has taken more than was reserved, which is charged. An error: it is not allowed, and what was done must be
+ * undone. */
+HIDDEN CUresult account_exceed(unsigned card);
 /* Requests room for a context. */
 HIDDEN CUresult account_context(unsigned card);
 /* Code of unknown size is about to be loaded: requires that one block be free by what the card shows after a fresh
  * look. */
 HIDDEN CUresult account_code(unsigned card);
 
-/* ---- as a part of the session ----------------------------------------------------------------------------------- */
-
+/* As a part of the session. WIRE_RECALL: return what is lent and unused. WIRE_REPORT: report how much is used. */
 HIDDEN bool accounts_confirm(uint64_t deadline);
-/* WIRE_RECALL: return what is lent and unused. WIRE_REPORT: report how much is used. */
 HIDDEN void accounts_hint(const struct wire *hint);
-HIDDEN void accounts_forget(void);
-
-/* ---- reserves.c ------------------------------------------------------------------------------------------------- */
-
-/* Returns what pools and graphs keep unused. True if there was any. */
-HIDDEN bool memory_shrink(unsigned card);
-/* Reads again what pools and graphs hold. */
-HIDDEN void memory_reread(unsigned card);

@@ -1,4 +1,4 @@
-/* Credit, the unused part of what is lent; for account.c only.
+/* Credit, the unused part of what is lent; for account.c and requests.c only.
  *
  * Credit beyond what was granted as such is returned; after a recall by the broker all of it is, immediately. Returning
  * requires the turn. While the thread that holds the turn waits for a response, others return in its place: the

@@ -1,12 +1,10 @@
-/* Which of the container's cards a driver device is, by UUID, and which contexts are accounted: room was requested
- * before they were created, or when one created without our hooks was first seen. */
+/* Which of the container's cards a driver device is, by UUID. */
 #include "memory.h"
 
 REAL_CALL(cuDeviceGetUuid, CUuuid *uuid, CUdevice device);
 REAL_CALL(cuDeviceGetUuid_v2, CUuuid *uuid, CUdevice device);
 REAL_CALL(cuDeviceGet, CUdevice *device, int ordinal);
 REAL_CALL(cuDeviceGetCount, int *count);
-REAL_CALL(cuCtxGetCurrent, CUcontext *context);
 REAL_CALL(cuCtxGetDevice, CUdevice *device);
 REAL_CALL(cuDeviceGetAttribute, int *value, int attribute, CUdevice device);
 REAL_CALL(cuCtxPushCurrent_v2, CUcontext context);
@@ -43,43 +41,6 @@ CUdevice device_of(unsigned card) {
     return -1;
 }
 
-/* ---- contexts --------------------------------------------------------------------------------------------------- */
-
-/* By handle; includes those that need no room of their own. */
-static struct table contexts;
-static _Atomic(CUcontext) last_met;
-
-bool context_noted(unsigned card, CUcontext context) {
-    const struct entry entry = {.key = (uint64_t)context, .card = (uint16_t)card, .times = 1};
-    struct entry before;
-    return !table_put(&contexts, &entry, &before) || !before.times;
-}
-
-void context_forgotten(CUcontext context) {
-    struct entry entry;
-    atomic_store(&last_met, NULL);
-    if (context) table_take(&contexts, (uint64_t)context, &entry);
-}
-
-/* The context exists whether or not there is room for it; memory over the limit is refused to later allocations. */
-void context_met(unsigned card, CUcontext context) {
-    if (context == atomic_load_explicit(&last_met, memory_order_relaxed)) return;
-    if (context_noted(card, context)) {
-        account_context(card);
-        account_tell(card, WIRE_CONTEXT_MADE);
-    }
-    atomic_store_explicit(&last_met, context, memory_order_relaxed);
-}
-
-bool current_card(unsigned *card, CUcontext *context) {
-    CUdevice device;
-    if (DRIVER(REAL(cuCtxGetDevice)(&device)) != CUDA_SUCCESS) return false;
-    if (DRIVER(REAL(cuCtxGetCurrent)(context)) != CUDA_SUCCESS || !*context) return false;
-    *card = card_of(device);
-    context_met(*card, *context);
-    return true;
-}
-
 /* If the driver does not tell, NVML is assumed not to show it. */
 bool managed_is_hidden(void) {
     enum { CONCURRENT_MANAGED_ACCESS = 89 };
@@ -101,9 +62,8 @@ bool device_of_context(CUcontext context, CUdevice *device) {
 /* ---- places ----------------------------------------------------------------------------------------------------- */
 
 static unsigned card_of_managed(void) {
-    unsigned card;
-    CUcontext context;
-    return current_card(&card, &context) ? card : 0;
+    CUdevice device;
+    return DRIVER(REAL(cuCtxGetDevice)(&device)) == CUDA_SUCCESS ? card_of(device) : 0;
 }
 
 unsigned card_at(const CUmemLocation *location, unsigned type) {
@@ -121,6 +81,4 @@ unsigned card_at(const CUmemLocation *location, unsigned type) {
 
 void devices_forget(void) {
     for (int device = 0; device < MOST_DEVICES; device++) atomic_store(&known[device], 0);
-    atomic_store(&last_met, NULL);
-    table_forget(&contexts);
 }

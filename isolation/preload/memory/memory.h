@@ -34,9 +34,6 @@ HIDDEN unsigned card_of(CUdevice device);
 enum { HOST_MEMORY = NO_CARD - 1 };
 HIDDEN unsigned card_at(const CUmemLocation *location, unsigned type);
 
-/* The current context and its card. False: there is none, so the driver rejects the call. */
-HIDDEN bool current_card(unsigned *card, CUcontext *context);
-
 /* Whether managed memory of the current device is paged between card and host: then NVML attributes it to no
  * process. */
 HIDDEN bool managed_is_hidden(void);
@@ -46,6 +43,11 @@ HIDDEN bool device_of_context(CUcontext context, CUdevice *device);
 
 /* The device of that card; -1: not visible to this process. */
 HIDDEN CUdevice device_of(unsigned card);
+
+/* ---- which contexts are accounted: contexts.c ------------------------------------------------------------------- */
+
+/* The current context and its card. False: there is none, so the driver rejects the call. */
+HIDDEN bool current_card(unsigned *card, CUcontext *context);
 
 /* Records a context whose room was requested, or that needs none. False: it was known before. If there is no room for
  * the record, the context is treated as new the next time. */
@@ -85,5 +87,6 @@ HIDDEN void held_context_gone(CUcontext context, uint32_t before);
 /* ---- for forked children ---------------------------------------------------------------------------------------- */
 
 HIDDEN void devices_forget(void);
+HIDDEN void contexts_forget(void);
 HIDDEN void held_forget(void);
 HIDDEN void shared_forget(void);

@@ -124,27 +124,25 @@ static void hide(const struct reserve *reserve, uint64_t more, uint64_t less) {
 
 /* ---- calls that make it grow ------------------------------------------------------------------------------------ */
 
-CUresult reserve_begin(struct reserve *reserve, uint64_t most) {
-    TRY(account_begin(reserve->card, most));
+void reserve_begin(struct reserve *reserve, uint64_t most) {
     hide(reserve, most, 0);
     os_lock(&reserve->lock);
     reserve->calls++;
     os_unlock(&reserve->lock);
-    return CUDA_SUCCESS;
 }
 
 /* Growth beyond the reservation is charged at once, which can make the credit negative. */
-CUresult reserve_end(struct reserve *reserve, uint64_t most) {
+bool reserve_end(struct reserve *reserve, uint64_t most) {
     os_lock(&reserve->lock);
     reserve->calls--;
     const struct change change = read_anew(reserve, most);
     os_unlock(&reserve->lock);
     atomic_store(&active, true);
     hide(reserve, change.more, most + change.less + change.let_go);
-    if (change.more <= most) return account_end(reserve->card, most - change.more + change.less), CUDA_SUCCESS;
-    account_correct(reserve->card, change.more - most, 0);
-    account_end(reserve->card, 0);
-    return account_exceed(reserve->card, 0);
+    const bool is_within = change.more <= most;
+    if (!is_within) account_correct(reserve->card, change.more - most, 0);
+    account_end(reserve->card, is_within ? most - change.more + change.less : 0);
+    return is_within;
 }
 
 /* ---- calls that make it smaller --------------------------------------------------------------------------------- */
@@ -381,13 +379,13 @@ static uint64_t shrink_one(struct reserve *reserve, unsigned card) {
     return less;
 }
 
-bool memory_shrink(unsigned card) {
+bool reserves_shrink(unsigned card) {
     uint64_t less = shrink_one(&graphs[card], card);
     for (unsigned index = 0; index < atomic_load(&made); index++) less += shrink_one(&pools[index], card);
     return less;
 }
 
-void memory_reread(unsigned card) {
+void reserves_reread(unsigned card) {
     if (has_any(&graphs[card], card)) reread(&graphs[card]);
     for (unsigned index = 0; index < atomic_load(&made); index++) {
         if (has_any(&pools[index], card)) reread(&pools[index]);
@@ -403,7 +401,7 @@ uint64_t reserves_tick(void) {
     if (now < next_tick) return next_tick;
     const bool was_active = atomic_exchange(&active, false);
     for (unsigned card = 0; card < session_cards(); card++) {
-        memory_reread(card);
+        reserves_reread(card);
         if (!was_active) account_keep(card, 0);
     }
     return next_tick = now + (was_active ? SOON : LATER);

@@ -1,8 +1,7 @@
 /* Memory of a card that pools and graphs keep: the size reported by the driver, reread whenever it may have changed.
  *
- * A call that may make a reserve grow is enclosed by reserve_begin and reserve_end, with the maximum growth reserved in
- * the account. Concurrent calls share their reservations: growth is taken from the reservation of the call that sees it
- * first.
+ * A call that may make a reserve grow is enclosed by reserve_begin and reserve_end in place of account_end. Concurrent
+ * calls share their reservations: growth is taken from the reservation of the call that sees it first.
  */
 #pragma once
 
@@ -26,10 +25,10 @@ HIDDEN unsigned reserve_card(const struct reserve *reserve);
 /* The program has destroyed the pool, but some of its memory is still in use. */
 HIDDEN bool reserve_is_left(const struct reserve *reserve);
 
-/* CUDA_SUCCESS: the call may be made, and must be followed by reserve_end with the same number. */
-HIDDEN CUresult reserve_begin(struct reserve *reserve, uint64_t most);
-/* An error: more was taken than is allowed. It stays charged until it is freed. */
-HIDDEN CUresult reserve_end(struct reserve *reserve, uint64_t most);
+/* Enclose the call; account_begin has reserved `most`. False: more was taken, which stays charged until it is freed;
+ * account_exceed says whether it is allowed. */
+HIDDEN void reserve_begin(struct reserve *reserve, uint64_t most);
+HIDDEN bool reserve_end(struct reserve *reserve, uint64_t most);
 
 /* Reread the reserve, around a call that makes it smaller. */
 HIDDEN void reserve_begin_shrink(struct reserve *reserve);
@@ -40,6 +39,10 @@ HIDDEN CUresult reserve_export(struct reserve *reserve, uint64_t name);
 
 /* Implements cuMemPoolDestroy. */
 HIDDEN CUresult reserve_destroy(struct reserve *reserve);
+
+/* Of all reserves on a card. The first returns what they keep unused; true if there was any. */
+HIDDEN bool reserves_shrink(unsigned card);
+HIDDEN void reserves_reread(unsigned card);
 
 /* As a part of the session. */
 HIDDEN uint64_t reserves_tick(void);

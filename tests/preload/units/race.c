@@ -105,7 +105,7 @@ static void *work(void *seed) {
 /* As the listening thread does. */
 static void *disturb(void *unused) {
     while (!atomic_load(&over)) {
-        memory_reread(0);
+        reserves_reread(0);
         account_keep(0, 0);
         accounts_hint(&(struct wire){.what = WIRE_RECALL});
         accounts_hint(&(struct wire){.what = WIRE_REPORT, .number = 1});
@@ -127,7 +127,7 @@ int main(int arguments, char **argument) {
     for (unsigned n = 0; n < threads; n++) pthread_join(thread[n], NULL);
     atomic_store(&over, true);
     pthread_join(disturbing, NULL);
-    memory_shrink(0);
+    reserves_shrink(0);
     printf("{\"taken\": %llu, \"refused\": %llu, \"wrong\": %llu, \"peak\": %llu, \"used\": %llu, \"held\": %llu}\n",
            (unsigned long long)successes, (unsigned long long)refusals, (unsigned long long)wrong,
            (unsigned long long)driver_peak, (unsigned long long)account_used(0), (unsigned long long)driver_holds());

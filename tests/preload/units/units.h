@@ -1,7 +1,7 @@
 /* Shared by the parts of the race: a driver and a broker made of a few arrays, in one process with the library. */
 #pragma once
 
-#include "preload/memory/memory.h"
+#include "preload/memory/reserves.h"
 
 /* ---- driver.c --------------------------------------------------------------------------------------------------- */
 

@@ -21,10 +21,6 @@ pytestmark = pytest.mark.slow
 PRELOAD, RUNTIME, SIMULATED = "isolation/preload", "oci/runtime", "simgpu/native"
 TREES: Final = {PRELOAD: (), RUNTIME: (), SIMULATED: ("LTO=",)}
 """Each with what make needs to be told besides."""
-KNOWN: Final = {
-    ("account", "reserves"): "a request is refused only once the pools were trimmed, and what they keep is accounted",
-}
-"""The uses that close a circle which is none of chance, each with the reason why it stays."""
 TABLES: Final = "parts"
 UNDEFINED: Final = "U"
 CODE: Final = "T"
@@ -68,13 +64,9 @@ def uses_of(files: Files) -> dict[str, set[str]]:
     return {file: {homes[name] for name in names if name in homes} - {file, TABLES} for file, names in files.items()}
 
 
-def without_known(uses: Mapping[str, set[str]]) -> dict[str, set[str]]:
-    return {file: {other for other in used if (file, other) not in KNOWN} for file, used in uses.items()}
-
-
 @pytest.mark.parametrize("tree", TREES)
 def test_files_of_a_folder_use_each_other_in_no_circle(tree: str) -> None:
-    found = {folder: circle(without_known(uses_of(files))) for folder, files in folders(tree).items()}
+    found = {folder: circle(uses_of(files)) for folder, files in folders(tree).items()}
     assert any(len(files) > 1 for files in folders(tree).values())
     assert {folder: files for folder, files in found.items() if files} == {}
 
@@ -92,12 +84,7 @@ def test_a_circle_would_be_found(tree: str, folder: str, file: str, name: str, h
     """Such as a clock that uses a stream."""
     files = dict(folders(tree)[folder])
     files[file] = {**files[file], name: UNDEFINED}
-    assert {file, home} <= set(circle(without_known(uses_of(files))))
-
-
-@pytest.mark.parametrize(("file", "other"), KNOWN)
-def test_a_known_circle_is_still_one(file: str, other: str) -> None:
-    assert {file, other} <= set(circle(uses_of(folders(PRELOAD)["memory"])))
+    assert {file, home} <= set(circle(uses_of(files)))
 
 
 @pytest.mark.parametrize("folder", ["cuda", "nvml"])

@@ -2,7 +2,7 @@
  *
  * It follows the epochs of each card's line:
  *
- *     open       checks periodically for launches; if none for a while and all work done: IDLE
+ *     open       checks periodically for launches; if none is made or waits for a while and all work is done: IDLE
  *     closed     an event in every stream whose work has none yet, until all are reached: DRAINED
  *     said       nothing, until the line changes
  */
@@ -22,7 +22,7 @@ struct watch {
     bool drained, idle; /* already sent */
     uint64_t closed;   /* when the gate was found closed; 0: open */
     uint64_t launched; /* number of launches at */
-    uint64_t quiet;    /* the time of their last observed increase */
+    uint64_t quiet;    /* when they last increased, or a thread waited to launch */
     uint64_t done;     /* when all work was found done; 0: not yet */
 };
 
@@ -134,6 +134,7 @@ static uint64_t open(struct gate *gate, struct watch *watch, uint64_t word, uint
         return now + idle / 2;
     }
     if (watch->idle) return now + idle / 2;
+    if (atomic_load(&gate->blocked)) watch->quiet = now;
     if (!watch->done && all_drained(gate_card(gate))) watch->done = now;
     const uint64_t since = later(watch->done, watch->quiet);
     if (!watch->done || now < since + idle) return watch->done ? since + idle : now + idle / 4;

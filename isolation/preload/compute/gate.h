@@ -62,7 +62,7 @@ struct gate {
     _Atomic uint64_t open;
     _Atomic uint32_t kind;
     _Atomic bool reached; /* the process has or had a context there */
-    _Atomic uint32_t blocked; /* number of waiting threads */
+    _Atomic uint32_t blocked; /* number of threads that wait, here or for the window */
     _Atomic uint32_t wanted; /* 1 + the epoch of the latest WANT; 0: not sent */
     _Atomic uint32_t idle; /* 1 + the epoch of the latest IDLE; 0: launched since */
     _Atomic bool blind; /* uncounted launches went through */

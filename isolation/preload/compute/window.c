@@ -150,11 +150,13 @@ static bool add_unmetered(struct lane *lane, CUgraphExec graph) {
 }
 
 /* A sleep takes longer than requested, so a short one is preceded by spinning. Never sleeps past the deadline: then
- * this thread must report that it waits. */
-static void wait_a_little(uint64_t since, uint64_t now, uint64_t flying, uint64_t deadline) {
+ * this thread must report that it waits. What is in flight may end meanwhile, and the process is not idle for that. */
+static void wait_a_little(struct gate *gate, uint64_t since, uint64_t now, uint64_t flying, uint64_t deadline) {
     const uint64_t part = flying / NAPS, nap = part < NAP_NS ? NAP_NS : part > LONG_NAP_NS ? LONG_NAP_NS : part;
     if (part < NAP_NS / 2 && now - since < SPIN_NS) return;
+    atomic_fetch_add(&gate->blocked, 1);
     os_sleep(deadline - now < nap ? deadline - now : nap);
+    atomic_fetch_sub(&gate->blocked, 1);
 }
 
 bool window_open(struct lane *lane, uint64_t word, CUgraphExec graph) {
@@ -170,7 +172,7 @@ bool window_open(struct lane *lane, uint64_t word, CUgraphExec graph) {
             opened = lane_spend(lane, graph);
         os_unlock(&lane->lock);
         if (opened) return true;
-        wait_a_little(since, now, flying, word_deadline(word));
+        wait_a_little(lane->gate, since, now, flying, word_deadline(word));
     }
 }
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from isolation.gates.stage import A_WHILE_S, Program
+from isolation.gates.stage import A_WHILE_S, Place, Program
 from partage_isolation.wire.packets import What
 
 pytestmark = pytest.mark.slow
@@ -70,6 +70,25 @@ def test_nobody_is_idle_who_waits(one: Program) -> None:
     assert broker.wait_for(What.DRAINED, epoch).timeslice.is_blocked
     broker.sole()
     one.answer()
+
+
+def test_a_thread_that_waits_until_more_may_be_in_flight_is_not_idle(place: Place) -> None:
+    """Before a deadline one long kernel is in flight at a time, and the card is done before the thread looks again."""
+    broker = place.broker
+    broker.idle_us = 100
+    with place.program() as one:
+        begun(one)
+        one.ask("launches(10, 0, 40)")
+        for _ in range(5):
+            one.ask("call('cuCtxSynchronize')")
+            closed = broker.close()
+            one.say("launches(3, 0, 40)")
+            broker.wait_for(What.WANT, closed)
+            epoch = broker.timeslice(seconds=0.06)
+            broker.wait_for(What.DRAINED, epoch)
+            broker.sole()
+            one.answer()
+            assert not broker.heard_of(What.IDLE, epoch)
 
 
 def test_a_lease_that_nobody_used_is_drained_at_its_end(one: Program) -> None:

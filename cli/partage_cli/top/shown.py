@@ -63,7 +63,7 @@ def told_fields(told: BrokerReport) -> dict[str, Any]:
 
 
 def _title(told: BrokerReport, frame: Frame) -> str:
-    count = f"{_counted(len(told.cards), 'card')}, {_counted(len(told.containers), 'container')}"
+    count = f"{_counted(len(told.cards), 'card')} in use, {_counted(len(told.containers), 'container')}"
     holds = f"holds {_listed(told.enforces)}" if told.enforces else "holds nothing"
     return f"{frame.node}   {count}   broker {printable(told.broker)}, {holds}   {frame.at:%H:%M:%S}"
 

@@ -110,7 +110,9 @@ def _taken(card: Card, held: _Held, wanted: GpuRequest) -> Iterator[str]:
         yield "it holds others, and an empty one is asked for"
     memory, promised = wanted.memory_on(card.memory_bytes), together(held.memory)
     left = card.capacity.left(promised, movable=wanted.movable)
-    if left < memory:
+    if memory > card.memory_bytes:
+        yield f"it has {card.memory_bytes >> 20}Mi of memory in all, {memory >> 20}Mi are asked for"
+    elif left < memory:
         figures = f" ({in_words(card.capacity, promised)})" if card.beyond_bytes else ""
         yield f"{max(0, left) >> 20}Mi of memory are left, {memory >> 20}Mi are asked for{figures}"
 

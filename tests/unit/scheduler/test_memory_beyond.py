@@ -136,6 +136,8 @@ def test_who_asks_is_told_what_is_promised_and_what_is_left_for_such_a_pod() -> 
     assert (card.memory_left_bytes >> 30, card.beyond_bytes >> 30, card.promised_bytes >> 30) == (3, 16, 24)
     figures = FIGURES.format("24 GiB", "1 GiB", "11.5 GiB")
     assert card.obstacles == (f"3584Mi of memory are left, 5120Mi are asked for ({figures})",)
+    (huge,) = explain(stage.cycle, staying("new", 17), NOW).nodes
+    assert huge.cards[0].obstacles == ("it has 16384Mi of memory in all, 17408Mi are asked for",)
     (moves,) = explain(stage.cycle, moving("new", 5), NOW).nodes
     assert (moves.cards[0].memory_left_bytes >> 30, moves.cards[0].obstacles) == (8, ())
     report = stand(stage.finder, there[0], NOW, lacking=lambda _pod: 0, flagged=stage.cluster.verified.flagged)

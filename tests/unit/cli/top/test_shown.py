@@ -39,7 +39,7 @@ def test_the_whole_screen() -> None:
     card, first, second = ("█" * full + "░" * (20 - full) for full in (3, 13, 20))
     narrow = "OVERHEAD   REFUSED   PROCESSES"
     assert plain(TWO) == [
-        "n1   1 card, 2 containers   broker 0.1.0, holds memory   03:04:05",
+        "n1   1 card in use, 2 containers   broker 0.1.0, holds memory   03:04:05",
         "",
         "CARD             MODEL                                          USED    OF       CONTAINERS",
         f"0 GPU-5a1e3c8e   NVIDIA H100 80GB HBM3   {card}   9 GiB   80 GiB   2",

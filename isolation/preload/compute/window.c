@@ -150,30 +150,37 @@ static bool add_unmetered(struct lane *lane, CUgraphExec graph) {
 }
 
 /* A sleep takes longer than requested, so a short one is preceded by spinning. Never sleeps past the deadline: then
- * this thread must report that it waits. What is in flight may end meanwhile, and the process is not idle for that. */
-static void wait_a_little(struct gate *gate, uint64_t since, uint64_t now, uint64_t flying, uint64_t deadline) {
+ * this thread must report that it waits. */
+static void wait_a_little(uint64_t since, uint64_t now, uint64_t flying, uint64_t deadline) {
     const uint64_t part = flying / NAPS, nap = part < NAP_NS ? NAP_NS : part > LONG_NAP_NS ? LONG_NAP_NS : part;
     if (part < NAP_NS / 2 && now - since < SPIN_NS) return;
-    atomic_fetch_add(&gate->blocked, 1);
     os_sleep(deadline - now < nap ? deadline - now : nap);
-    atomic_fetch_sub(&gate->blocked, 1);
 }
 
+static bool spend_or_add(struct lane *lane, uint64_t word, uint64_t now, CUgraphExec graph, uint64_t waited,
+                         uint64_t *flying) {
+    os_lock(&lane->lock);
+    bool spent = lane_spend(lane, graph);
+    if (!spent && (add_unmetered(lane, graph) || add(lane, word, now, graph, waited, flying)))
+        spent = lane_spend(lane, graph);
+    os_unlock(&lane->lock);
+    return spent;
+}
+
+/* What is in flight may end while this thread sleeps. The process is not idle then: it counts as one that waits. */
 bool window_open(struct lane *lane, uint64_t word, CUgraphExec graph) {
+    struct gate *waits_at = NULL;
     const uint64_t since = os_now();
-    for (uint64_t now = since, flying = 0;; now = os_now()) {
-        if (gate_word(lane->gate) != word || !word_is_open(word, now)) {
-            gate_shut(lane->gate, word);
-            return false;
-        }
-        os_lock(&lane->lock);
-        bool opened = lane_spend(lane, graph);
-        if (!opened && (add_unmetered(lane, graph) || add(lane, word, now, graph, now - since, &flying)))
-            opened = lane_spend(lane, graph);
-        os_unlock(&lane->lock);
-        if (opened) return true;
-        wait_a_little(lane->gate, since, now, flying, word_deadline(word));
+    bool opened = false;
+    for (uint64_t now = since, flying = 0; gate_word(lane->gate) == word && word_is_open(word, now); now = os_now()) {
+        opened = spend_or_add(lane, word, now, graph, now - since, &flying);
+        if (opened) break;
+        if (!waits_at) atomic_fetch_add(&(waits_at = lane->gate)->blocked, 1);
+        wait_a_little(since, now, flying, word_deadline(word));
     }
+    if (!opened) gate_shut(lane->gate, word);
+    if (waits_at) atomic_fetch_sub(&waits_at->blocked, 1);
+    return opened;
 }
 
 void window_close(struct lane *lane) {

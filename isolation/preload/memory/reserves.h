@@ -1,8 +1,8 @@
 /* Memory of a card that pools and graphs keep: the size reported by the driver, reread whenever it may have changed.
  *
- * A call that may make a reserve grow comes after account_begin, and is enclosed by reserve_begin and reserve_end, which
- * also does what account_end does. Concurrent calls share their reservations: growth is taken from the reservation of the
- * call that sees it first.
+ * A call that may make a reserve grow comes after account_begin, and is enclosed by reserve_begin and reserve_end,
+ * which also does what account_end does. Concurrent calls share their reservations: growth is taken from the
+ * reservation of the call that sees it first.
  */
 #pragma once
 

@@ -101,7 +101,8 @@ class NodeFilter:
         return self.against(pod) or (None if request.containers else NOTHING_OF_OURS)
 
     def filter(self, args: Args, now: float) -> FilterResult:
-        names, request = args.node_names or (), self._request(args.pod)
+        names = tuple(args.node_names or ())
+        request = self._request(args.pod)
         if isinstance(request, str):
             return FilterResult(failed_and_unresolvable_nodes=dict.fromkeys(names, request))
         cluster = self._cycle.cluster

@@ -210,7 +210,8 @@ def fails(model: Model, tree: ast.Module) -> bool:
         silent = os.open(os.devnull, os.O_RDWR)
         for fd in (0, 1, 2):
             os.dup2(silent, fd)
-        flags = ("-x", "-q", "-o", f"timeout={HANGS_AFTER_S // 5}", "-p", "no:partage")  # it would load it first
+        # Without our pytest plugin: pytest would load the module for it, before it can be changed.
+        flags = ("-x", "-q", "-o", f"timeout={HANGS_AFTER_S // 5}", "-p", "no:partage")
         os._exit(int(pytest.main([*flags, *model.tests], plugins=[_Changed(_Importer(model, tree))]) != 0))
     return os.waitpid(child, 0)[1] != 0
 

@@ -119,6 +119,7 @@ async def _ran(argv: Sequence[str], environment: dict[str, str], within_s: float
         if process.returncode is None:
             os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
+        await asyncio.gather(readers, return_exceptions=True)  # asyncio logs an end that nobody waited for
     return Ran(process.returncode, bytes(out), bytes(err))
 
 
